@@ -74,22 +74,14 @@ Summary summarize_visits(const std::vector<std::vector<double>>& visits, const U
   return summary;
 }
 
-void VisitDifferences::add(const std::string& group, double difference) {
-  differences_[group].push_back(difference);
-}
+namespace {
 
-UsualSpread VisitDifferences::usual(const std::string& group) const {
+constexpr std::size_t least_rows = 20;
+
+// Of the logarithms of times of two visits.
+UsualSpread spread_of(std::vector<double> differences) {
   constexpr double percentile = 0.93, of_normal = 1.8119;  // of |x|, in standard deviations
-  constexpr std::size_t least_rows = 20;
   constexpr double most_degrees = UsualSpread{}.degrees;
-  std::vector<double> differences;
-  if (const auto own = differences_.find(group); own != differences_.end())
-    differences = own->second;
-  if (differences.size() < least_rows) {
-    differences.clear();
-    for (const auto& [name, of_group] : differences_)
-      differences.insert(differences.end(), of_group.begin(), of_group.end());
-  }
   if (differences.empty()) return {};
   const double middle = median(differences);
   for (double& difference : differences) difference = std::abs(difference);
@@ -104,6 +96,27 @@ UsualSpread VisitDifferences::usual(const std::string& group) const {
                            : 0;
   return {deviation / std::numbers::sqrt2,
           static_cast<int>(std::lround(std::min(most_degrees, rows / (1 + (rows - 1) * share))))};
+}
+
+}  // namespace
+
+void VisitDifferences::add(const std::string& group, std::size_t visit, double difference) {
+  differences_[group][visit].push_back(difference);
+}
+
+UsualSpread VisitDifferences::usual(const std::string& group) const {
+  UsualSpread widest;
+  bool any = false;
+  std::vector<double> all;
+  for (const auto& [name, visits] : differences_)
+    for (const auto& [visit, differences] : visits) {
+      all.insert(all.end(), differences.begin(), differences.end());
+      if (name != group || differences.size() < least_rows) continue;
+      const UsualSpread found = spread_of(differences);
+      if (!any || found.deviation > widest.deviation) widest = found;
+      any = true;
+    }
+  return any ? widest : spread_of(std::move(all));
 }
 
 double standard_deviation(const std::vector<double>& values) {

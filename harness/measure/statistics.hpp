@@ -43,12 +43,13 @@ struct UsualSpread {
 // visit has no such part: its interval is of that visit.
 Summary summarize_visits(const std::vector<std::vector<double>>& visits, const UsualSpread& usual);
 
-// The usual spread, from the first two visits of each row. Rows of one primitive on one number of
+// The usual spread, from every two visits of each row. Rows of one primitive on one number of
 // threads and ranks form a group: neighbours disturb what waits for two cores or for a message much
 // more than what runs on one. The 93rd percentile of a group counts, because a few rows differ much
-// more than the others; with it the next visit is outside for 9 to 11 % of the rows of three
-// published runs. A group of fewer than 20 rows has the spread of all groups together; 0 when there
-// is none.
+// more than the others, and of its visits the one that differs most from those before it, since the
+// machine may be slower in one of them. With it the next visit is outside for 8 to 10 % of the rows
+// of five published runs. A group without a visit of 20 rows has the spread of all groups together;
+// 0 when there is none.
 //
 // The deviation counts for six visits where rows differ independently. A change of the clock moves
 // all rows of a group alike, and n of them tell no more than n / (1 + (n - 1) rho), where the
@@ -56,12 +57,13 @@ Summary summarize_visits(const std::vector<std::vector<double>>& visits, const U
 // effect). Fewer than 20 rows do not tell a share: they count for six.
 class VisitDifferences {
  public:
-  // `difference` of the logarithms of the medians of a row's first two visits.
-  void add(const std::string& group, double difference);
+  // `difference` of the logarithms of the medians of two visits of a row, of which `visit` is the
+  // later.
+  void add(const std::string& group, std::size_t visit, double difference);
   UsualSpread usual(const std::string& group) const;
 
  private:
-  std::map<std::string, std::vector<double>> differences_;
+  std::map<std::string, std::map<std::size_t, std::vector<double>>> differences_;
 };
 
 double standard_deviation(const std::vector<double>& values);  // 0 below two values

@@ -345,11 +345,14 @@ void ProblemBench::visit(Visited& visited) {
   }
   set_speedups(candidates);
   visited.set_errors();
-  for (const Candidate& candidate : candidates)
-    if (const auto visits = candidate.measured.seconds_by_visit();
-        candidate.is_ok() && visits.size() == 2 && !sits_out(candidate))
-      differences_of_visits_.add(spread_group(candidate), std::log(summarize(visits[0]).median /
-                                                                   summarize(visits[1]).median));
+  for (const Candidate& candidate : candidates) {
+    if (!candidate.is_ok() || sits_out(candidate)) continue;
+    const auto visits = candidate.measured.seconds_by_visit();
+    for (std::size_t i = 0; i + 1 < visits.size(); ++i)
+      differences_of_visits_.add(
+          spread_group(candidate), visits.size() - 1,
+          std::log(summarize(visits[i]).median / summarize(visits.back()).median));
+  }
   set_intervals(candidates);
   write(candidates);
   if (WorkRecord* record = kept_work_record()) set_problem(*record, "");

@@ -88,7 +88,8 @@ def read_samples(rows: Iterable[Row]) -> Samples:
 
 
 def usual_spreads(rows: dict[Key, Rounds]) -> dict[tuple, float]:
-    """As UsualSpread in harness/measure/statistics.hpp: from the first two visits of each row."""
+    """Like UsualSpread in harness/measure/statistics.hpp, but of the first two visits of each row
+    alone: ratios cancel what slows all rows of a later visit."""
     differences: dict[tuple, list[float]] = {}
     for key, rounds in rows.items():
         visits: dict[int, list[float]] = {}

@@ -155,7 +155,7 @@ TEST(Statistics, StudentsQuantilesAreThoseOfTheTables) {
 TEST(UsualSpread, IsTheStandardDeviationOfNormalVisits) {
   Random random(6);
   VisitDifferences spread;
-  for (int i = 0; i < 4000; ++i) spread.add("p", 0.03 * (normal(random) - normal(random)));
+  for (int i = 0; i < 4000; ++i) spread.add("p", 1, 0.03 * (normal(random) - normal(random)));
   EXPECT_NEAR(spread.usual("p").deviation, 0.03, 0.002);
   EXPECT_EQ(spread.usual("p").degrees, 6);
   EXPECT_EQ(VisitDifferences().usual("p").deviation, 0);
@@ -168,12 +168,12 @@ TEST(UsualSpread, CountsForFewVisitsWhereAllRowsShiftAlike) {
   Random random(8);
   VisitDifferences spread;
   for (int i = 0; i < 1000; ++i) {
-    spread.add("shifted", 0.05 + 0.05 * normal(random));
-    spread.add("a little", 0.02 + 0.04 * normal(random));
-    spread.add("alike", 0.05);
+    spread.add("shifted", 1, 0.05 + 0.05 * normal(random));
+    spread.add("a little", 1, 0.02 + 0.04 * normal(random));
+    spread.add("alike", 1, 0.05);
   }
   VisitDifferences few;
-  for (int i = 0; i < 19; ++i) few.add("alike", 0.05);
+  for (int i = 0; i < 19; ++i) few.add("alike", 1, 0.05);
   EXPECT_EQ(spread.usual("shifted").degrees, 2);
   EXPECT_EQ(spread.usual("a little").degrees, 5);
   EXPECT_EQ(spread.usual("alike").degrees, 1);
@@ -184,13 +184,25 @@ TEST(UsualSpread, IsOfRowsThatAreDisturbedAlike) {
   VisitDifferences differences;
   const auto spread = [&](const char* group) { return differences.usual(group).deviation; };
   for (int i = 0; i < 20; ++i) {
-    differences.add("p 1 1", -0.01);
-    differences.add("p 2 1", 0.1);
+    differences.add("p 1 1", 1, -0.01);
+    differences.add("p 2 1", 1, 0.1);
   }
-  for (int i = 0; i < 3; ++i) differences.add("q 1 1", 5);
+  for (int i = 0; i < 3; ++i) differences.add("q 1 1", 1, 5);
   EXPECT_NEAR(spread("p 2 1"), 10 * spread("p 1 1"), 1e-12);
   EXPECT_EQ(spread("q 1 1"), spread("p 2 1")) << "too few of their own: of all rows";
   EXPECT_EQ(spread("unknown"), spread("p 2 1"));
+}
+
+TEST(UsualSpread, IsOfTheVisitThatDiffersMost) {
+  VisitDifferences differences;
+  for (int i = 0; i < 100; ++i) differences.add("p", 1, i % 2 == 0 ? 0.01 : -0.01);
+  const double first = differences.usual("p").deviation;
+  for (int i = 0; i < 19; ++i) differences.add("p", 2, i % 2 == 0 ? 0.04 : -0.04);
+  EXPECT_EQ(differences.usual("p").deviation, first) << "too few rows";
+  differences.add("p", 2, 0.04);
+  EXPECT_NEAR(differences.usual("p").deviation, 4 * first, 1e-12);
+  for (int i = 0; i < 20; ++i) differences.add("p", 3, 0.02);
+  EXPECT_NEAR(differences.usual("p").deviation, 4 * first, 1e-12);
 }
 
 TEST(SummarizeVisits, OneVisitHasTheIntervalOfItsOwn) {
@@ -232,7 +244,7 @@ TEST(SummarizeVisits, IntervalCoversTheTruthDespiteEffectsOfVisits) {
       const double effect = 0.05 * normal(random);
       for (int i = 0; i < 5; ++i) visit.push_back(std::exp(effect + 0.01 * normal(random)));
     }
-    differences.add("", std::log(summarize(visits[0]).median / summarize(visits[1]).median));
+    differences.add("", 1, std::log(summarize(visits[0]).median / summarize(visits[1]).median));
   }
   const UsualSpread usual = differences.usual("");
   int covered = 0, pooled = 0;
@@ -278,8 +290,12 @@ TEST(SummarizeVisits, IntervalsOfPublishedRunsCoverWhatTheNextVisitGave) {
           key.primitive + ' ' + std::to_string(key.threads) + ' ' + std::to_string(key.ranks),
           std::vector<std::vector<double>>{});
       for (auto& [visit, seconds] : by_visit) visits.push_back(std::move(seconds));
-      if (visits[0].size() > 1 && visits[1].size() > 1)
-        differences.add(group, std::log(summarize(visits[0]).median / summarize(visits[1]).median));
+      for (std::size_t later = 1; later < visits.size(); ++later)
+        for (std::size_t i = 0; i < later; ++i)
+          if (visits[i].size() > 1 && visits[later].size() > 1)
+            differences.add(
+                group, later,
+                std::log(summarize(visits[i]).median / summarize(visits[later]).median));
     }
     int count = 0, outside = 0, outside_of_pooled = 0;
     for (auto& [group, visits] : rows) {
