@@ -69,7 +69,8 @@ def draw_roofline(run: Run, placed: list[Ladder], resources: list[Resource]) -> 
                 "Shown for every problem: the first rung, our fastest rung and the fastest "
                 "library. Dashed: measured FMA peak and best measured bandwidth of each level. "
                 "Intensity: FLOPs of the definition per byte, each operand counted once. "
-                "Algorithms with fewer multiplications (Winograd) can exceed the peak."),
+                "Algorithms with fewer multiplications (Winograd) can exceed the peak; so can "
+                "low_precision, as the peak is that of fp32."),
         -(-len(resources) // columns), columns, panel_height=3.1, share_x=True, share_y=True,
         legend=style.technique_handles(techniques), legend_columns=7)
     for axes, resource in zip(page.panels(), resources):
