@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 #include <numeric>
+#include <optional>
 
 namespace stepladder {
 namespace {
@@ -105,18 +106,16 @@ void VisitDifferences::add(const std::string& group, std::size_t visit, double d
 }
 
 UsualSpread VisitDifferences::usual(const std::string& group) const {
-  UsualSpread widest;
-  bool any = false;
+  std::optional<UsualSpread> widest;
   std::vector<double> all;
   for (const auto& [name, visits] : differences_)
     for (const auto& [visit, differences] : visits) {
       all.insert(all.end(), differences.begin(), differences.end());
       if (name != group || differences.size() < least_rows) continue;
       const UsualSpread found = spread_of(differences);
-      if (!any || found.deviation > widest.deviation) widest = found;
-      any = true;
+      if (!widest || found.deviation > widest->deviation) widest = found;
     }
-  return any ? widest : spread_of(std::move(all));
+  return widest ? *widest : spread_of(std::move(all));
 }
 
 double standard_deviation(const std::vector<double>& values) {
