@@ -78,16 +78,6 @@ std::string failure_of(const Subject& subject, const std::function<void()>& work
   return mpi.failure(reason);
 }
 
-// Google Benchmark appends "/iterations:5/real_time" to the name.
-std::string as_regex(const std::string& name) {
-  std::string regex = "^";
-  for (const char c : name) {
-    if (std::string_view("\\^$.|?*+()[]{}").find(c) != std::string_view::npos) regex += '\\';
-    regex += c;
-  }
-  return regex + "/iterations:";
-}
-
 }  // namespace
 
 // One subject, its number of iterations, and the values of the last repetition besides its time.
@@ -214,7 +204,9 @@ struct Meter::Trial {
 
 namespace {
 
+// As the only one, so that Google Benchmark looks for no other.
 void register_trial(Meter::Trial& trial) {
+  benchmark::ClearRegisteredBenchmarks();
   auto* registered =
       benchmark::RegisterBenchmark(trial.subject->name.c_str(), [&trial](benchmark::State& state) {
         trial.error = failure_of(*trial.subject, [&] { trial.run(state); });
@@ -271,9 +263,6 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
   std::vector<Measured> results(subjects.size());
   std::vector<Trial> trials(subjects.size());
   const MpiSession& mpi = mpi_session();
-  struct Registered {  // they refer to `trials`
-    ~Registered() { benchmark::ClearRegisteredBenchmarks(); }
-  } const registered;
 
   for (std::size_t s = 0; s < subjects.size(); ++s) {
     Trial& trial = trials[s];
@@ -318,7 +307,6 @@ std::vector<Measured> Meter::measure(const std::vector<Subject>& subjects,
     if (trial.repetitions < options.repetitions)
       results[s].note = fmt::format("{} instead of {}: slow",
                                     counted(trial.repetitions, "repetition"), options.repetitions);
-    register_trial(trial);
   }
 
   Random random(1);
@@ -408,9 +396,10 @@ Sample Meter::repetition(Trial& trial, int round, bool is_last, std::string& err
   const Cores before = probe_.probe(team);
   const ActiveSubject active(trial.subject->name, "timed",
                              static_cast<double>(trial.iterations) * trial.estimate);
+  register_trial(trial);
   noise_.start();
   Collector collector;
-  benchmark::RunSpecifiedBenchmarks(&collector, nullptr, as_regex(trial.subject->name));
+  benchmark::RunSpecifiedBenchmarks(&collector, nullptr, "all");
   Disturbance disturbance = noise_.stop();
   if (uses_device(*trial.subject)) device_used_ = now();
   const Cores cores = std::max(before, probe_.probe(team));

@@ -27,14 +27,16 @@
 namespace stepladder {
 namespace {
 
-constexpr double slow_seconds = 0.3;   // of one call
-constexpr double large_flops = 1e9;    // of one problem
-constexpr double widest_spread = 0.2;  // of the confidence interval, relative to the median
+constexpr double slow_seconds = 0.1;        // of one call: fewer repetitions, in fewer visits
+constexpr double checked_once_above = 0.3;  // seconds of one call: one filling
+constexpr double large_flops = 1e9;         // of one problem
+constexpr double widest_spread = 0.2;       // of the confidence interval, relative to the median
 // Half of the 95 % interval of a time beside the other rows: that a ratio of two rows repeats
 // within 10 % in another run takes 5 % of each of four times.
 constexpr double widest_beside_others = 0.05;
 
-// After its first visit. Such a row is in two visits, with one repetition in the second.
+// After its first visit. Such a row is in two visits, with one repetition in the second: on other
+// operands, so that only the first asks whether its plan remembers results.
 bool is_slow(const BenchRow& row) { return row.summary.median >= slow_seconds; }
 
 bool is_on(const BenchRow& row, Place place) { return row.variant->info->place == place; }
@@ -547,7 +549,7 @@ void ProblemBench::verify_all(Case& problem, const Candidates& candidates) {
     for (Candidate* candidate : candidates) {
       const bool takes_exact = takes_exact_tier(problem, *candidate->variant->info);
       const bool further =
-          candidate->estimate_seconds < slow_seconds &&
+          candidate->estimate_seconds < checked_once_above &&
           (filling.tier == Tier::exact ? takes_exact
                                        : !takes_exact && problem.info().flops < large_flops);
       const bool is_planned = candidate->runner != nullptr;
@@ -625,8 +627,9 @@ void ProblemBench::judge_timed(Case& problem, Candidate& candidate, double secon
       candidate.error_ratio =
           std::fmax(candidate.error_ratio, mpi_session().max(check.error_ratio));
       const ActiveSubject active(subject_of(candidate), "verified", expected_seconds(problem));
-      fault = fault_of_pace(problem, *candidate.variant, *candidate.runner, seconds,
-                            candidate.measured.samples.back().iterations);
+      if (visit_ == 0 || mpi_session().broadcast(std::int64_t{is_slow(candidate)}) == 0)
+        fault = fault_of_pace(problem, *candidate.variant, *candidate.runner, seconds,
+                              candidate.measured.samples.back().iterations);
       if (!fault.empty()) fault = "after the timing: " + fault;
     }
   }

@@ -242,7 +242,8 @@ const Links& Run::links() {
 void Run::refresh_links() {
   using namespace std::chrono_literals;
   const auto age = std::chrono::steady_clock::now() - links_measured_at_;
-  const bool old = measured_links_.empty() || (age > 5s && age > 3 * links_took_);
+  // So that they take at most a tenth of the time.
+  const bool old = measured_links_.empty() || (age > 5s && age > 9 * links_took_);
   if (mpi_session().max(old ? 1 : 0) > 0) measure_links_again();
 }
 

@@ -102,7 +102,7 @@ Check check_feedback(Case& problem, const VariantInfo& variant, Runner& runner, 
     if (check.passed) check = found;
   }
   // Different bits on two ranks in any call remain in the sums.
-  const bool same = mpi_session().same_on_all_ranks(fnv1a(std::as_bytes(std::span(sums))));
+  const bool same = mpi_session().same_on_all_ranks(hash_of_words(std::as_bytes(std::span(sums))));
   if (check.passed && !same) check = {.what = "the ranks hold different results"};
   return check.passed ? compare(sums, reference.expected, calls, residual.bound()) : check;
 }
