@@ -30,24 +30,38 @@ double seconds_of(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// CPU time of all threads of this process / (elapsed time · processors), of steps that are not
-// timed: reading the clock of a process is a system call.
-double processor_load(TrainableNetwork& network, int processors) {
+struct FirstSteps {
+  double seconds = 0;         // of one; 0 if unknown
+  double processor_load = 0;  // CPU time of all threads of this process / (elapsed · processors)
+};
+
+// Of steps that are not timed: reading the clock of a process is a system call. Those of a long
+// step are its warm-up too.
+FirstSteps run_first(TrainableNetwork& network, int processors) {
   constexpr double least_seconds = 0.1;
-  const double cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID), start = seconds_of(CLOCK_MONOTONIC);
-  do network.step(0.0);
-  while (seconds_of(CLOCK_MONOTONIC) < start + least_seconds);
-  const double elapsed = seconds_of(CLOCK_MONOTONIC) - start;
-  return (seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu) / (elapsed * processors);
+  FirstSteps found;
+  for (int round = 0; round == 0 || (round == 1 && found.seconds < least_seconds); ++round) {
+    const double cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID), start = seconds_of(CLOCK_MONOTONIC);
+    int steps = 0;
+    for (; steps == 0 || seconds_of(CLOCK_MONOTONIC) < start + least_seconds; ++steps)
+      network.step(0.0);
+    const double elapsed = seconds_of(CLOCK_MONOTONIC) - start;
+    found = {elapsed / steps,
+             (seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu) / (elapsed * processors)};
+  }
+  return found;
 }
 
-// `after_each` is called with the index of the configuration after each step.
-std::vector<Measured> measure_totals(std::vector<Configuration>& configurations, Run& run,
+// `first`: of each configuration. `after_each` is called with the index of the configuration after
+// each step.
+std::vector<Measured> measure_totals(std::vector<Configuration>& configurations,
+                                     const std::vector<FirstSteps>& first, Run& run,
                                      const MeasureOptions& options,
                                      const std::function<void(std::size_t)>& after_each) {
   std::vector<Subject> steps;
   for (std::size_t c = 0; c < configurations.size(); ++c) {
     TrainableNetwork& network = *configurations[c].network;
+    const bool on_device = network.place() == Place::cuda;
     steps.push_back({.name = subject_name(configurations[c]),
                      .run =
                          [&network, &after_each, c](std::int64_t) {
@@ -55,7 +69,8 @@ std::vector<Measured> measure_totals(std::vector<Configuration>& configurations,
                            after_each(c);
                          },
                      .clock = clock_of_run(),
-                     .on_device = network.place() == Place::cuda});
+                     .estimate_seconds = on_device ? 0 : first[c].seconds,
+                     .on_device = on_device});
   }
   std::vector<Measured> totals = run.meter().measure(steps, options);
   for (std::size_t c = 0; c < configurations.size(); ++c)
@@ -67,7 +82,7 @@ std::vector<Measured> measure_totals(std::vector<Configuration>& configurations,
 // fastest alternatives of each, the fastest first. The first turn runs twice before: to warm up,
 // and to tell how long the step is. Before each turn a short step runs the same alternatives
 // twice, untimed, so that each thread finds the weights in its own caches. A long step differs
-// little from turn to turn: it takes a third of them.
+// little from turn to turn: it takes a third of them, or a ninth.
 void keep_fastest(std::size_t most, const std::vector<std::vector<std::size_t>>& turns,
                   TrainableNetwork& network) {
   std::vector<Operation>& operations = network.operations();
@@ -79,13 +94,15 @@ void keep_fastest(std::size_t most, const std::vector<std::vector<std::size_t>>&
       if (!seconds[i].empty()) operations[i].run = operations[i].alternatives[turn[i]].run;
     network.step(0.0);
   };
-  constexpr double short_seconds = 1e-3, long_seconds = 0.1;
+  constexpr double short_seconds = 1e-3, long_seconds = 0.1, longest_seconds = 0.5;
   run(turns.front());
   const double start = seconds_of(CLOCK_MONOTONIC);
   run(turns.front());
   const double step = mpi_session().max(seconds_of(CLOCK_MONOTONIC) - start);
   const bool is_short = step < short_seconds;
-  const std::size_t count = step > long_seconds ? turns.size() / 3 : turns.size();
+  const std::size_t count = turns.size() / (step > longest_seconds ? 9
+                                            : step > long_seconds  ? 3
+                                                                   : 1);
   for (const std::vector<std::size_t>& turn : std::span(turns).first(count)) {
     for (int before = 0; is_short && before < 2; ++before) run(turn);
     run(turn);
@@ -152,7 +169,9 @@ void choose_within_step(TrainableNetwork& network) {
 std::vector<Summary> measure_whole_steps(std::vector<Configuration>& configurations, Run& run,
                                          const MeasureOptions& options) {
   std::vector<Summary> totals;
-  for (const Measured& measured : measure_totals(configurations, run, options, [](std::size_t) {}))
+  const std::vector<FirstSteps> unknown(configurations.size());
+  for (const Measured& measured :
+       measure_totals(configurations, unknown, run, options, [](std::size_t) {}))
     totals.push_back(summarize(measured.seconds()));
   return totals;
 }
@@ -168,8 +187,11 @@ std::vector<StepResult> measure_steps(std::vector<Configuration>& configurations
   };
   for (std::size_t c = 0; c < configurations.size(); ++c)
     inside[c].resize(configurations[c].network->operations().size());
+  std::vector<FirstSteps> first(configurations.size());
+  for (std::size_t c = 0; c < configurations.size() && mpi_session().ranks() == 1; ++c)
+    first[c] = run_first(*configurations[c].network, run.machine().threads_available);
   const std::vector<Measured> totals =
-      measure_totals(configurations, run, options, [&](std::size_t c) {
+      measure_totals(configurations, first, run, options, [&](std::size_t c) {
         if (configurations[c].network->place() == Place::cpu) record_times(c);
       });
   for (int repetition = 0; repetition < options.repetitions; ++repetition)
@@ -191,7 +213,8 @@ std::vector<StepResult> measure_steps(std::vector<Configuration>& configurations
                        .clock = clock_of_plans(configuration),
                        .estimate_seconds = summarize(inside[c][i]).median});
     }
-  const MeasureOptions brief{.repetitions = 5, .budget_seconds = options.budget_seconds / 20};
+  const MeasureOptions brief{
+      .repetitions = 5, .budget_seconds = options.budget_seconds / 20, .once_above = 0.1};
   const std::vector<Measured> predictions = run.meter().measure(alone, brief);
 
   std::vector<StepResult> results;
@@ -199,9 +222,7 @@ std::vector<StepResult> measure_steps(std::vector<Configuration>& configurations
   for (std::size_t c = 0; c < configurations.size(); ++c) {
     StepResult result;
     result.total = summarize(totals[c].seconds());
-    if (mpi_session().ranks() == 1)
-      result.processor_load =
-          processor_load(*configurations[c].network, run.machine().threads_available);
+    if (mpi_session().ranks() == 1) result.processor_load = first[c].processor_load;
     double sum = 0;
     for (std::size_t i = 0; i < inside[c].size(); ++i, ++next) {
       if (!predictions[next].error.empty())

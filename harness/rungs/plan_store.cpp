@@ -126,17 +126,19 @@ Variant PlanStore::fastest(Case& problem, const std::vector<Variant>& candidates
       // The first run includes cold caches, and on a device the launch. A choice among several
       // candidates uses the best of a few more runs. Short ones are repeated ten times, whatever
       // they took first: the team of threads may have slept, and that must not rule out a rung.
-      // A long one has a single further run: its first may have loaded a library.
+      // Long ones have no further run, but for those of vendors: the first may load a library.
       constexpr double short_seconds = 5e-4, long_seconds = 0.1;
       const Place place = variant.info->place;
       // The slowest rank's: all ranks must make the same number of runs.
       double seconds = slowest(verdict.seconds);
       if (place == Place::cuda && candidates.size() > 1)
         seconds = slowest(time_run(*runner, place));
+      const bool is_vendor = variant.info->technique == Technique::vendor;
       const int runs = candidates.size() == 1    ? 0
                        : seconds < short_seconds ? 10
-                       : seconds > long_seconds  ? 1
-                                                 : 3;
+                       : seconds < long_seconds  ? 3
+                       : is_vendor               ? 1
+                                                 : 0;
       for (int i = 0; i < runs && (seconds < short_seconds || seconds < 3 * shortest); ++i)
         seconds = std::min(seconds, slowest(time_run(*runner, place)));
       known = verified_.emplace(key, seconds).first;
