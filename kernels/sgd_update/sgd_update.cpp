@@ -4,38 +4,25 @@
 
 namespace stepladder::sgd_update {
 
-const char* name_of(Optimizer optimizer) {
-  switch (optimizer) {
-    case Optimizer::sgd:
-      return "sgd";
-    case Optimizer::momentum:
-      return "momentum";
-    case Optimizer::adagrad:
-      return "adagrad";
-    case Optimizer::adadelta:
-      return "adadelta";
-    case Optimizer::rmsprop:
-      return "rmsprop";
-    case Optimizer::adam:
-      return "adam";
-  }
-  return "";
+namespace {
+
+struct Rule {
+  const char* name;
+  int states, flops;  // flops: of a weight, without weight decay
+};
+
+const Rule& rule_of(Optimizer optimizer) {
+  static constexpr Rule rules[] = {{"sgd", 0, 2},       {"momentum", 1, 4}, {"adagrad", 1, 7},
+                                   {"adadelta", 2, 16}, {"rmsprop", 1, 9},  {"adam", 2, 14}};
+  static_assert(std::size(rules) == static_cast<std::size_t>(Optimizer::adam) + 1);
+  return rules[static_cast<std::size_t>(optimizer)];
 }
 
-int states(Optimizer optimizer) {
-  switch (optimizer) {
-    case Optimizer::sgd:
-      return 0;
-    case Optimizer::momentum:
-    case Optimizer::adagrad:
-    case Optimizer::rmsprop:
-      return 1;
-    case Optimizer::adadelta:
-    case Optimizer::adam:
-      return 2;
-  }
-  return 0;
-}
+}  // namespace
+
+const char* name_of(Optimizer optimizer) { return rule_of(optimizer).name; }
+
+int states(Optimizer optimizer) { return rule_of(optimizer).states; }
 
 void SgdUpdate::require(const Problem& p, const VariantInfo& info) {
   if (p.ranks > 1 && !info.over_ranks) throw Unsupported("its update is of one process");
@@ -50,24 +37,8 @@ std::string shape(const Problem& p) {
 }
 
 double flops(const Problem& p) {
-  const double per_weight = [&] {
-    switch (p.optimizer) {
-      case Optimizer::sgd:
-        return 2;
-      case Optimizer::momentum:
-        return 4;
-      case Optimizer::adagrad:
-        return 7;
-      case Optimizer::rmsprop:
-        return 9;
-      case Optimizer::adadelta:
-        return 16;
-      case Optimizer::adam:
-        return 14;
-    }
-    return 0;
-  }();
-  return static_cast<double>(p.count) * (per_weight + (p.weight_decay != 0 ? 2 : 0));
+  return static_cast<double>(p.count) *
+         (rule_of(p.optimizer).flops + (p.weight_decay != 0 ? 2 : 0));
 }
 
 double bytes_read(const Problem& p) {
