@@ -41,38 +41,6 @@ TEST(CostCurve, ALineIsAlphaPlusBytesTimesBeta) {
     EXPECT_NEAR(line(bytes), 2e-6 + bytes * 1e-9, 1e-9 * (2e-6 + bytes * 1e-9)) << bytes;
 }
 
-TEST(FitLine, RecoversALine) {
-  std::vector<CostCurve::Point> points;
-  for (double bytes = 8; bytes < 1e8; bytes *= 4) points.push_back({bytes, 5e-6 + bytes * 3e-10});
-  const Line line = fit_line(CostCurve(points));
-  EXPECT_NEAR(line.alpha, 5e-6, 1e-12);
-  EXPECT_NEAR(line.beta, 3e-10, 1e-16);
-}
-
-TEST(FitLine, MinimizesTheRelativeError) {
-  std::vector<CostCurve::Point> points;
-  double sign = 1;
-  for (double bytes = 8; bytes < 1e8; bytes *= 4, sign = -sign)
-    points.push_back({bytes, (5e-6 + bytes * 3e-10) * (1 + 0.05 * sign)});
-  const auto error = [&](const Line& line) {
-    double sum = 0;
-    for (const auto& [bytes, seconds] : points)
-      sum += std::pow((line.alpha + bytes * line.beta - seconds) / seconds, 2);
-    return sum;
-  };
-  const Line best = fit_line(CostCurve(points));
-  for (const double a : {0.99, 1.0, 1.01})
-    for (const double b : {0.99, 1.0, 1.01})
-      EXPECT_LE(error(best), error({best.alpha * a, best.beta * b}) * (1 + 1e-9)) << a << " " << b;
-}
-
-TEST(FitLine, OfPointsOfOneLengthIsTheirMean) {
-  EXPECT_EQ(fit_line(CostCurve{}).alpha, 0);
-  const Line line = fit_line(CostCurve({{64, 2}, {64, 2}}));
-  EXPECT_DOUBLE_EQ(line.alpha, 2);
-  EXPECT_DOUBLE_EQ(line.beta, 0);
-}
-
 // Links on which every message takes alpha + n beta; copies are free.
 Links uniform_links(double alpha, double beta, double gamma) {
   const CostCurve line = CostCurve::line(alpha, beta);

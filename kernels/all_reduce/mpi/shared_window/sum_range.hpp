@@ -34,10 +34,6 @@ inline void stream(float* to, const Vector& vector) {
 #endif
 }
 
-inline bool aligned_to_vector(const float* p) {
-  return reinterpret_cast<std::uintptr_t>(p) % sizeof(Vector) == 0;
-}
-
 // Floats from `p` to the next boundary of a cache line.
 inline std::int64_t floats_to_line(const float* p) {
   return static_cast<std::int64_t>((0 - reinterpret_cast<std::uintptr_t>(p)) % 64 / sizeof(float));
