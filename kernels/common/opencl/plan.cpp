@@ -126,6 +126,11 @@ const Session& session(int threads) {
                                  : sessions.emplace(threads, new_session(threads)).first->second;
 }
 
+const Session& session(int threads, std::int64_t largest) {
+  require_int_indices(largest);
+  return session(threads);
+}
+
 Kernel::Kernel(const Session& session, const std::string& source, const char* name,
                const std::string& options)
     : session_(session) {

@@ -7,6 +7,7 @@
 
 #include <CL/cl.h>
 
+#include <array>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -43,6 +44,18 @@ struct Session {
 // Of as many compute units as `threads`, which on a CPU are threads. Made once and kept. Throws
 // NotHere if there is no device, Unsupported if it cannot be divided.
 const Session& session(int threads);
+// Also throws Unsupported if the largest operand has more elements than kernels can index.
+const Session& session(int threads, std::int64_t largest);
+
+constexpr std::size_t float_bytes(std::int64_t count) {
+  return static_cast<std::size_t>(count) * sizeof(float);
+}
+
+// A struct of ints, as an argument of kernels.
+template <class... Sizes>
+std::array<cl_int, sizeof...(Sizes)> ints(Sizes... sizes) {
+  return {static_cast<cl_int>(sizes)...};
+}
 
 struct Range {
   std::size_t columns, rows;

@@ -1,4 +1,4 @@
-// A convolution in NCHW; the same as OpenClGeometry of plan.hpp.
+// A convolution in NCHW; plan.cpp passes it.
 typedef struct {
   int batch, channels, height, width;
   int out_channels, out_height, out_width;

@@ -7,16 +7,11 @@
 namespace stepladder::convolution {
 namespace {
 
-OpenClLaunch launch(const Problem& p) {
+std::unique_ptr<Plan> plan(const Problem& p, const Resources& resources) {
   require_forward(p);
-  return launch_over_matrix(p, {16, 16}, {16, 16}, "-DTILE=16");
+  return std::make_unique<OpenClPlan>(p, resources, opencl_local_cl,
+                                      launch_over_matrix(p, {16, 16}, {16, 16}, "-DTILE=16"));
 }
-
-class OpenClLocal final : public OpenClPlan {
- public:
-  OpenClLocal(const Problem& p, const Resources& resources)
-      : OpenClPlan(p, resources, opencl_local_cl, launch(p)) {}
-};
 
 constexpr VariantInfo info{
     .name = "opencl_local",
@@ -28,7 +23,7 @@ constexpr VariantInfo info{
     .threaded = true,
 };
 
-const Registration registration{info, make_plan<Convolution, OpenClLocal>};
+const Registration registration{info, plan};
 
 }  // namespace
 }  // namespace stepladder::convolution

@@ -7,26 +7,12 @@
 namespace stepladder::convolution {
 namespace {
 
-constexpr opencl::Range items{.columns = 64, .rows = 1};
-
-std::int64_t elements(const Problem& p) {
-  switch (p.direction) {
-    case Direction::forward:
-      return p.y_count();
-    case Direction::backward_data:
-      return p.x_count();
-    case Direction::backward_weights:
-      break;
-  }
-  return p.w_count();
+std::unique_ptr<Plan> plan(const Problem& p, const Resources& resources) {
+  const std::int64_t elements = p.direction == Direction::forward         ? p.y_count()
+                                : p.direction == Direction::backward_data ? p.x_count()
+                                                                          : p.w_count();
+  return std::make_unique<OpenClPlan>(p, resources, opencl_naive_cl, launch_over_items(elements));
 }
-
-class OpenClNaive final : public OpenClPlan {
- public:
-  OpenClNaive(const Problem& p, const Resources& resources)
-      : OpenClPlan(p, resources, opencl_naive_cl,
-                   {{ceil_div(static_cast<std::size_t>(elements(p)), items.columns), 1}, items}) {}
-};
 
 constexpr VariantInfo info{
     .name = "opencl_naive",
@@ -36,7 +22,7 @@ constexpr VariantInfo info{
     .threaded = true,
 };
 
-const Registration registration{info, make_plan<Convolution, OpenClNaive>};
+const Registration registration{info, plan};
 
 }  // namespace
 }  // namespace stepladder::convolution

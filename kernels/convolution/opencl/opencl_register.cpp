@@ -7,16 +7,11 @@
 namespace stepladder::convolution {
 namespace {
 
-OpenClLaunch launch(const Problem& p) {
+std::unique_ptr<Plan> plan(const Problem& p, const Resources& resources) {
   require_forward(p);
-  return launch_of(p, opencl::gpu_tile);
+  return std::make_unique<OpenClPlan>(p, resources, opencl_register_cl,
+                                      launch_of(p, opencl::gpu_tile));
 }
-
-class OpenClRegister final : public OpenClPlan {
- public:
-  OpenClRegister(const Problem& p, const Resources& resources)
-      : OpenClPlan(p, resources, opencl_register_cl, launch(p)) {}
-};
 
 constexpr VariantInfo info{
     .name = "opencl_register",
@@ -28,7 +23,7 @@ constexpr VariantInfo info{
     .threaded = true,
 };
 
-const Registration registration{info, make_plan<Convolution, OpenClRegister>};
+const Registration registration{info, plan};
 
 }  // namespace
 }  // namespace stepladder::convolution

@@ -31,19 +31,11 @@ const opencl::RegisterTile& fastest_tile(const Problem& problem, const Resources
       });
 }
 
-class OpenClTuned final : public OpenClPlan {
- public:
-  OpenClTuned(const Problem& p, const Resources& resources)
-      : OpenClTuned(p, resources, fastest_tile(p, resources)) {}
-
-  std::string remark() const override { return sizes_.name(); }
-
- private:
-  OpenClTuned(const Problem& p, const Resources& resources, const opencl::RegisterTile& sizes)
-      : OpenClPlan(p, resources, opencl_register_cl, launch_of(p, sizes)), sizes_(sizes) {}
-
-  const opencl::RegisterTile& sizes_;
-};
+std::unique_ptr<Plan> plan(const Problem& p, const Resources& resources) {
+  const opencl::RegisterTile& sizes = fastest_tile(p, resources);
+  return std::make_unique<OpenClPlan>(p, resources, opencl_register_cl, launch_of(p, sizes),
+                                      sizes.name());
+}
 
 constexpr VariantInfo info{
     .name = "opencl_tuned",
@@ -55,7 +47,7 @@ constexpr VariantInfo info{
     .threaded = true,
 };
 
-const Registration registration{info, make_plan<Convolution, OpenClTuned>};
+const Registration registration{info, plan};
 
 }  // namespace
 }  // namespace stepladder::convolution

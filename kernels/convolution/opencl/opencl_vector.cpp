@@ -7,19 +7,11 @@
 namespace stepladder::convolution {
 namespace {
 
-constexpr opencl::Range items{.columns = 64, .rows = 1};
-
-OpenClLaunch launch(const Problem& p) {
+std::unique_ptr<Plan> plan(const Problem& p, const Resources& resources) {
   require_forward(p);
   const std::int64_t vectors = p.batch * p.out_channels * p.out_h() * ceil_div(p.out_w(), 8);
-  return {{ceil_div(static_cast<std::size_t>(vectors), items.columns), 1}, items};
+  return std::make_unique<OpenClPlan>(p, resources, opencl_vector_cl, launch_over_items(vectors));
 }
-
-class OpenClVector final : public OpenClPlan {
- public:
-  OpenClVector(const Problem& p, const Resources& resources)
-      : OpenClPlan(p, resources, opencl_vector_cl, launch(p)) {}
-};
 
 constexpr VariantInfo info{
     .name = "opencl_vector",
@@ -31,7 +23,7 @@ constexpr VariantInfo info{
     .threaded = true,
 };
 
-const Registration registration{info, make_plan<Convolution, OpenClVector>};
+const Registration registration{info, plan};
 
 }  // namespace
 }  // namespace stepladder::convolution

@@ -1,6 +1,7 @@
 #include "kernels/convolution/opencl/plan.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "kernels/common/integer_math.hpp"
 #include "kernels/common/opencl/register_tile.cl.hpp"
@@ -9,15 +10,12 @@
 namespace stepladder::convolution {
 namespace {
 
-const opencl::Session& session_for(const Problem& p, int threads) {
-  // Kernels also compute the indices of padding.
+// Kernels also compute the indices of padding.
+std::int64_t largest_operand(const Problem& p) {
   const std::int64_t padded =
       p.batch * p.in_channels * (p.height + 2 * p.pad_h) * (p.width + 2 * p.pad_w);
-  opencl::require_int_indices(std::max({padded, p.w_count(), p.y_count()}));
-  return opencl::session(threads);
+  return std::max({padded, p.w_count(), p.y_count()});
 }
-
-std::size_t bytes(std::int64_t count) { return static_cast<std::size_t>(count) * sizeof(float); }
 
 opencl::Access access(const Problem& p, Direction writes) {
   return p.direction == writes ? opencl::Access::write : opencl::Access::read;
@@ -25,22 +23,10 @@ opencl::Access access(const Problem& p, Direction writes) {
 
 }  // namespace
 
-OpenClGeometry::OpenClGeometry(const Problem& p)
-    : batch(static_cast<cl_int>(p.batch)),
-      channels(static_cast<cl_int>(p.in_channels)),
-      height(static_cast<cl_int>(p.height)),
-      width(static_cast<cl_int>(p.width)),
-      out_channels(static_cast<cl_int>(p.out_channels)),
-      out_height(static_cast<cl_int>(p.out_h())),
-      out_width(static_cast<cl_int>(p.out_w())),
-      kernel_h(static_cast<cl_int>(p.kernel_h)),
-      kernel_w(static_cast<cl_int>(p.kernel_w)),
-      stride_h(static_cast<cl_int>(p.stride_h)),
-      stride_w(static_cast<cl_int>(p.stride_w)),
-      pad_h(static_cast<cl_int>(p.pad_h)),
-      pad_w(static_cast<cl_int>(p.pad_w)),
-      group_in(static_cast<cl_int>(p.group_in())),
-      group_out(static_cast<cl_int>(p.group_out())) {}
+OpenClLaunch launch_over_items(std::int64_t count) {
+  constexpr opencl::Range items{.columns = 64, .rows = 1};
+  return {{ceil_div(static_cast<std::size_t>(count), items.columns), 1}, items};
+}
 
 OpenClLaunch launch_over_matrix(const Problem& p, opencl::Range elements, opencl::Range items,
                                 const std::string& options) {
@@ -61,16 +47,19 @@ void require_forward(const Problem& p) {
 }
 
 OpenClPlan::OpenClPlan(const Problem& p, const Resources& resources, const char* source,
-                       const OpenClLaunch& launch)
-    : geometry_(p),
-      session_(session_for(p, resources.threads)),
+                       const OpenClLaunch& launch, std::string remark)
+    : remark_(std::move(remark)),
+      geometry_(opencl::ints(p.batch, p.in_channels, p.height, p.width, p.out_channels, p.out_h(),
+                             p.out_w(), p.kernel_h, p.kernel_w, p.stride_h, p.stride_w, p.pad_h,
+                             p.pad_w, p.group_in(), p.group_out())),
+      session_(opencl::session(resources.threads, largest_operand(p))),
       kernel_(session_, std::string(common::register_tile_cl) + geometry_cl + source,
               direction(p).c_str(), launch.options),
       groups_(launch.groups),
       items_(launch.items),
-      x_(session_, bytes(p.x_count()), access(p, Direction::backward_data)),
-      w_(session_, bytes(p.w_count()), access(p, Direction::backward_weights)),
-      y_(session_, bytes(p.y_count()), access(p, Direction::forward)) {}
+      x_(session_, opencl::float_bytes(p.x_count()), access(p, Direction::backward_data)),
+      w_(session_, opencl::float_bytes(p.w_count()), access(p, Direction::backward_weights)),
+      y_(session_, opencl::float_bytes(p.y_count()), access(p, Direction::forward)) {}
 
 void OpenClPlan::run(const Operands& o) {
   kernel_.set(geometry_, x_.before_kernels(o.x), w_.before_kernels(o.w), y_.before_kernels(o.y));

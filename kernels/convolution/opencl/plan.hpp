@@ -1,6 +1,7 @@
 // The plan of an OpenCL rung in NCHW.
 #pragma once
 
+#include <array>
 #include <string>
 
 #include "kernels/common/opencl/register_tile.hpp"
@@ -8,18 +9,13 @@
 
 namespace stepladder::convolution {
 
-struct OpenClGeometry {  // the same as Geometry of geometry.cl
-  explicit OpenClGeometry(const Problem& problem);
-  cl_int batch, channels, height, width;
-  cl_int out_channels, out_height, out_width;
-  cl_int kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
-  cl_int group_in, group_out;
-};
-
 struct OpenClLaunch {
   opencl::Range groups, items;
   std::string options{};  // macros of the kernel
 };
+
+// Of work-items 0 … count - 1 and a few more.
+OpenClLaunch launch_over_items(std::int64_t count);
 
 // Of work-groups of `items` that each compute `elements` of y as a matrix per group of channels:
 // rows are output channels, columns the pixels of all images. Row `r` of the work-groups has the
@@ -37,11 +33,13 @@ class OpenClPlan : public Plan {
   // `source` has a kernel called as the direction, forward(Geometry g, x, w, y), and may use
   // geometry.cl and register_tile.cl.
   OpenClPlan(const Problem& problem, const Resources& resources, const char* source,
-             const OpenClLaunch& launch);
+             const OpenClLaunch& launch, std::string remark = {});
   void run(const Operands& operands) override;
+  std::string remark() const override { return remark_; }
 
  private:
-  OpenClGeometry geometry_;
+  std::string remark_;
+  std::array<cl_int, 15> geometry_;  // Geometry of geometry.cl
   const opencl::Session& session_;
   opencl::Kernel kernel_;
   opencl::Range groups_, items_;

@@ -8,12 +8,10 @@
 namespace stepladder::matmul {
 namespace {
 
-class OpenClLocal final : public OpenClPlan {
- public:
-  OpenClLocal(const Problem& p, const Resources& resources)
-      : OpenClPlan(p, resources, opencl_local_cl,
-                   {.elements = {16, 16}, .items = {16, 16}, .options = "-DTILE=16"}) {}
-};
+std::unique_ptr<Plan> plan(const Problem& p, const Resources& resources) {
+  const OpenClTile tile{.elements = {16, 16}, .items = {16, 16}, .options = "-DTILE=16"};
+  return std::make_unique<OpenClPlan>(p, resources, opencl_local_cl, tile);
+}
 
 constexpr VariantInfo info{
     .name = "opencl_local",
@@ -25,7 +23,7 @@ constexpr VariantInfo info{
     .threaded = true,
 };
 
-const Registration registration{info, make_plan<Matmul, OpenClLocal>};
+const Registration registration{info, plan};
 
 }  // namespace
 }  // namespace stepladder::matmul

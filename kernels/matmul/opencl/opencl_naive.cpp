@@ -7,11 +7,10 @@
 namespace stepladder::matmul {
 namespace {
 
-class OpenClNaive final : public OpenClPlan {
- public:
-  OpenClNaive(const Problem& p, const Resources& resources)
-      : OpenClPlan(p, resources, opencl_naive_cl, {.elements = {64, 4}, .items = {64, 4}}) {}
-};
+std::unique_ptr<Plan> plan(const Problem& p, const Resources& resources) {
+  const OpenClTile tile{.elements = {64, 4}, .items = {64, 4}};
+  return std::make_unique<OpenClPlan>(p, resources, opencl_naive_cl, tile);
+}
 
 constexpr VariantInfo info{
     .name = "opencl_naive",
@@ -21,7 +20,7 @@ constexpr VariantInfo info{
     .threaded = true,
 };
 
-const Registration registration{info, make_plan<Matmul, OpenClNaive>};
+const Registration registration{info, plan};
 
 }  // namespace
 }  // namespace stepladder::matmul

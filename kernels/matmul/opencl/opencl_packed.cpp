@@ -23,9 +23,9 @@ class OpenClPacked final : public Plan {
         pack_a_(kernel("pack_a")),
         pack_b_(kernel("pack_b")),
         multiply_(kernel("multiply")),
-        a_(session_, bytes(p.m, p.k), opencl::Access::read),
-        b_(session_, bytes(p.k, p.n), opencl::Access::read),
-        c_(session_, bytes(p.m, p.n), opencl::Access::write),
+        a_(session_, opencl::float_bytes(p.m * p.k), opencl::Access::read),
+        b_(session_, opencl::float_bytes(p.k * p.n), opencl::Access::read),
+        c_(session_, opencl::float_bytes(p.m * p.n), opencl::Access::write),
         a_panels_(session_, panel_bytes(row_panels_ * tile_.elements().rows)),
         b_panels_(session_, panel_bytes(column_panels_ * tile_.elements().columns)) {}
 
@@ -56,7 +56,7 @@ class OpenClPacked final : public Plan {
   std::size_t panel_bytes(std::size_t rows_or_columns) const {
     const auto count = static_cast<std::int64_t>(rows_or_columns);
     opencl::require_int_indices(count * p_.k);
-    return bytes(count, p_.k);
+    return opencl::float_bytes(count * p_.k);
   }
 
   Problem p_;

@@ -7,11 +7,9 @@
 namespace stepladder::matmul {
 namespace {
 
-class OpenClRegister final : public OpenClPlan {
- public:
-  OpenClRegister(const Problem& p, const Resources& resources)
-      : OpenClPlan(p, resources, opencl_register_cl, tile_of(opencl::gpu_tile)) {}
-};
+std::unique_ptr<Plan> plan(const Problem& p, const Resources& resources) {
+  return std::make_unique<OpenClPlan>(p, resources, opencl_register_cl, tile_of(opencl::gpu_tile));
+}
 
 constexpr VariantInfo info{
     .name = "opencl_register",
@@ -23,7 +21,7 @@ constexpr VariantInfo info{
     .threaded = true,
 };
 
-const Registration registration{info, make_plan<Matmul, OpenClRegister>};
+const Registration registration{info, plan};
 
 }  // namespace
 }  // namespace stepladder::matmul

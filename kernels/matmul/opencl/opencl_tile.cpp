@@ -9,24 +9,16 @@
 namespace stepladder::matmul {
 namespace {
 
-class OpenClItemTile final : public OpenClPlan {
- public:
-  OpenClItemTile(const Problem& p, const Resources& resources)
-      : OpenClItemTile(p, resources, item_tile_for(session_for(p, resources.threads))) {}
-
-  std::string remark() const override { return tile_.name(); }
-
- private:
-  OpenClItemTile(const Problem& p, const Resources& resources, const ItemTile& tile)
-      : OpenClPlan(p, resources, (std::string(item_tile_cl) + opencl_tile_cl).c_str(),
-                   {.elements = tile.elements(),
-                    .items = {1, 1},
-                    .options = tile.options(),
-                    .rows_first = true}),
-        tile_(tile) {}
-
-  ItemTile tile_;
-};
+std::unique_ptr<Plan> plan(const Problem& p, const Resources& resources) {
+  const ItemTile tile = item_tile_for(session_for(p, resources.threads));
+  return std::make_unique<OpenClPlan>(p, resources,
+                                      (std::string(item_tile_cl) + opencl_tile_cl).c_str(),
+                                      OpenClTile{.elements = tile.elements(),
+                                                 .items = {1, 1},
+                                                 .options = tile.options(),
+                                                 .rows_first = true},
+                                      tile.name());
+}
 
 constexpr VariantInfo info{
     .name = "opencl_tile",
@@ -38,7 +30,7 @@ constexpr VariantInfo info{
     .threaded = true,
 };
 
-const Registration registration{info, make_plan<Matmul, OpenClItemTile>};
+const Registration registration{info, plan};
 
 }  // namespace
 }  // namespace stepladder::matmul

@@ -21,19 +21,11 @@ const opencl::RegisterTile& fastest_tile(const Resources& resources) {
       });
 }
 
-class OpenClTuned final : public OpenClPlan {
- public:
-  OpenClTuned(const Problem& p, const Resources& resources)
-      : OpenClTuned(p, resources, fastest_tile(resources)) {}
-
-  std::string remark() const override { return sizes_.name(); }
-
- private:
-  OpenClTuned(const Problem& p, const Resources& resources, const opencl::RegisterTile& sizes)
-      : OpenClPlan(p, resources, opencl_register_cl, tile_of(sizes)), sizes_(sizes) {}
-
-  const opencl::RegisterTile& sizes_;
-};
+std::unique_ptr<Plan> plan(const Problem& p, const Resources& resources) {
+  const opencl::RegisterTile& sizes = fastest_tile(resources);
+  return std::make_unique<OpenClPlan>(p, resources, opencl_register_cl, tile_of(sizes),
+                                      sizes.name());
+}
 
 constexpr VariantInfo info{
     .name = "opencl_tuned",
@@ -45,7 +37,7 @@ constexpr VariantInfo info{
     .threaded = true,
 };
 
-const Registration registration{info, make_plan<Matmul, OpenClTuned>};
+const Registration registration{info, plan};
 
 }  // namespace
 }  // namespace stepladder::matmul

@@ -7,11 +7,10 @@
 namespace stepladder::matmul {
 namespace {
 
-class OpenClVector final : public OpenClPlan {
- public:
-  OpenClVector(const Problem& p, const Resources& resources)
-      : OpenClPlan(p, resources, opencl_vector_cl, {.elements = {64, 8}, .items = {8, 8}}) {}
-};
+std::unique_ptr<Plan> plan(const Problem& p, const Resources& resources) {
+  const OpenClTile tile{.elements = {64, 8}, .items = {8, 8}};
+  return std::make_unique<OpenClPlan>(p, resources, opencl_vector_cl, tile);
+}
 
 constexpr VariantInfo info{
     .name = "opencl_vector",
@@ -23,7 +22,7 @@ constexpr VariantInfo info{
     .threaded = true,
 };
 
-const Registration registration{info, make_plan<Matmul, OpenClVector>};
+const Registration registration{info, plan};
 
 }  // namespace
 }  // namespace stepladder::matmul

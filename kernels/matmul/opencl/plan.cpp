@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "kernels/common/integer_math.hpp"
 #include "kernels/common/opencl/register_tile.cl.hpp"
@@ -10,13 +11,8 @@
 
 namespace stepladder::matmul {
 
-std::size_t bytes(std::int64_t rows, std::int64_t columns) {
-  return static_cast<std::size_t>(rows * columns) * sizeof(float);
-}
-
 const opencl::Session& session_for(const Problem& p, int threads) {
-  opencl::require_int_indices(std::max({p.m * p.n, p.m * p.k, p.k * p.n}));
-  return opencl::session(threads);
+  return opencl::session(threads, std::max({p.m * p.n, p.m * p.k, p.k * p.n}));
 }
 
 std::string options_of(const Problem& p, const std::string& of_tile) {
@@ -29,17 +25,18 @@ OpenClTile tile_of(const opencl::RegisterTile& sizes) {
 }
 
 OpenClPlan::OpenClPlan(const Problem& p, const Resources& resources, const char* source,
-                       const OpenClTile& tile)
+                       const OpenClTile& tile, std::string remark)
     : p_(p),
+      remark_(std::move(remark)),
       session_(session_for(p, resources.threads)),
       kernel_(session_, std::string(common::register_tile_cl) + elements_cl + source, "multiply",
               options_of(p, tile.options)),
       groups_{ceil_div(static_cast<std::size_t>(p.n), tile.elements.columns),
               ceil_div(static_cast<std::size_t>(p.m), tile.elements.rows)},
       items_(tile.items),
-      a_(session_, bytes(p.m, p.k), opencl::Access::read),
-      b_(session_, bytes(p.k, p.n), opencl::Access::read),
-      c_(session_, bytes(p.m, p.n), opencl::Access::write) {
+      a_(session_, opencl::float_bytes(p.m * p.k), opencl::Access::read),
+      b_(session_, opencl::float_bytes(p.k * p.n), opencl::Access::read),
+      c_(session_, opencl::float_bytes(p.m * p.n), opencl::Access::write) {
   if (tile.rows_first) std::swap(groups_.columns, groups_.rows);
 }
 

@@ -16,7 +16,6 @@ struct OpenClTile {
 };
 
 std::string options_of(const Problem& problem, const std::string& of_tile);  // of all kernels
-std::size_t bytes(std::int64_t rows, std::int64_t columns);  // of a matrix of floats
 
 // Throws Unsupported for operands that kernels cannot index.
 const opencl::Session& session_for(const Problem& problem, int threads);
@@ -29,11 +28,13 @@ class OpenClPlan : public Plan {
   // `source` has a kernel multiply(int m, int n, int k, A, B, C) and may use elements.cl and
   // register_tile.cl.
   OpenClPlan(const Problem& problem, const Resources& resources, const char* source,
-             const OpenClTile& tile);
+             const OpenClTile& tile, std::string remark = {});
   void run(const Operands& operands) override;
+  std::string remark() const override { return remark_; }
 
  private:
   Problem p_;
+  std::string remark_;
   const opencl::Session& session_;
   opencl::Kernel kernel_;
   opencl::Range groups_, items_;

@@ -20,19 +20,15 @@ Sgemm sgemm() {
   }
 }
 
-std::size_t bytes(std::int64_t rows, std::int64_t columns) {
-  return static_cast<std::size_t>(rows * columns) * sizeof(float);
-}
-
 class ClBlast final : public Plan {
  public:
   ClBlast(const Problem& p, const Resources& resources)
       : p_(p),
         session_(opencl::session(resources.threads)),
         sgemm_(sgemm()),
-        a_(session_, bytes(p.m, p.k), opencl::Access::read),
-        b_(session_, bytes(p.k, p.n), opencl::Access::read),
-        c_(session_, bytes(p.m, p.n), opencl::Access::write) {}
+        a_(session_, opencl::float_bytes(p.m * p.k), opencl::Access::read),
+        b_(session_, opencl::float_bytes(p.k * p.n), opencl::Access::read),
+        c_(session_, opencl::float_bytes(p.m * p.n), opencl::Access::write) {}
 
   void run(const Operands& o) override {
     const auto operation = [](bool transpose) {

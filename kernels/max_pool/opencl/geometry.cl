@@ -1,4 +1,4 @@
-// Pooling in NCHW; the same as OpenClGeometry of plan.hpp. A plane is a channel of an image.
+// Pooling in NCHW; plan.cpp passes it. A plane is a channel of an image.
 typedef struct {
   int planes, height, width, out_height, out_width;
   int window_h, window_w, stride_h, stride_w, pad_h, pad_w;

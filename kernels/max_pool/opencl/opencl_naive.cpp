@@ -6,12 +6,10 @@
 namespace stepladder::max_pool {
 namespace {
 
-class OpenClNaive final : public OpenClPlan {
- public:
-  OpenClNaive(const Problem& p, const Resources& resources)
-      : OpenClPlan(p, resources, opencl_naive_cl,
-                   p.direction == Direction::forward ? p.y_count() : p.x_count()) {}
-};
+std::unique_ptr<Plan> plan(const Problem& p, const Resources& resources) {
+  return std::make_unique<OpenClPlan>(
+      p, resources, opencl_naive_cl, p.direction == Direction::forward ? p.y_count() : p.x_count());
+}
 
 constexpr VariantInfo info{
     .name = "opencl_naive",
@@ -21,7 +19,7 @@ constexpr VariantInfo info{
     .threaded = true,
 };
 
-const Registration registration{info, make_plan<MaxPool, OpenClNaive>};
+const Registration registration{info, plan};
 
 }  // namespace
 }  // namespace stepladder::max_pool

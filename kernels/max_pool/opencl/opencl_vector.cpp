@@ -7,16 +7,11 @@
 namespace stepladder::max_pool {
 namespace {
 
-std::int64_t vectors(const Problem& p) {
+std::unique_ptr<Plan> plan(const Problem& p, const Resources& resources) {
   if (p.direction != Direction::forward) throw Unsupported("computes forward alone");
-  return p.planes() * p.out_h() * ceil_div(p.out_w(), 8);
+  const std::int64_t vectors = p.planes() * p.out_h() * ceil_div(p.out_w(), 8);
+  return std::make_unique<OpenClPlan>(p, resources, opencl_vector_cl, vectors);
 }
-
-class OpenClVector final : public OpenClPlan {
- public:
-  OpenClVector(const Problem& p, const Resources& resources)
-      : OpenClPlan(p, resources, opencl_vector_cl, vectors(p)) {}
-};
 
 constexpr VariantInfo info{
     .name = "opencl_vector",
@@ -28,7 +23,7 @@ constexpr VariantInfo info{
     .threaded = true,
 };
 
-const Registration registration{info, make_plan<MaxPool, OpenClVector>};
+const Registration registration{info, plan};
 
 }  // namespace
 }  // namespace stepladder::max_pool

@@ -1,16 +1,12 @@
 // The plan of an OpenCL rung: its kernel on a number of work-items, in NCHW.
 #pragma once
 
+#include <array>
+
 #include "kernels/common/opencl/plan.hpp"
 #include "kernels/max_pool/max_pool.hpp"
 
 namespace stepladder::max_pool {
-
-struct OpenClGeometry {  // the same as Geometry of geometry.cl
-  explicit OpenClGeometry(const Problem& problem);
-  cl_int planes, height, width, out_height, out_width;
-  cl_int window_h, window_w, stride_h, stride_w, pad_h, pad_w;
-};
 
 class OpenClPlan : public Plan {
  public:
@@ -21,7 +17,7 @@ class OpenClPlan : public Plan {
   void run(const Operands& operands) override;
 
  private:
-  OpenClGeometry geometry_;
+  std::array<cl_int, 11> geometry_;  // Geometry of geometry.cl
   const opencl::Session& session_;
   opencl::Kernel kernel_;
   opencl::Range groups_;

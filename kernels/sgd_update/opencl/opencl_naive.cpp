@@ -5,11 +5,9 @@
 namespace stepladder::sgd_update {
 namespace {
 
-class OpenClNaive final : public OpenClPlan {
- public:
-  OpenClNaive(const Problem& p, const Resources& resources)
-      : OpenClPlan(p, resources, opencl_naive_cl, 1, "float") {}
-};
+std::unique_ptr<Plan> plan(const Problem& p, const Resources& resources) {
+  return std::make_unique<OpenClPlan>(p, resources, opencl_naive_cl, 1, "float");
+}
 
 constexpr VariantInfo info{
     .name = "opencl_naive",
@@ -19,7 +17,7 @@ constexpr VariantInfo info{
     .threaded = true,
 };
 
-const Registration registration{info, make_plan<SgdUpdate, OpenClNaive>};
+const Registration registration{info, plan};
 
 }  // namespace
 }  // namespace stepladder::sgd_update

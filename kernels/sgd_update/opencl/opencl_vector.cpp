@@ -5,11 +5,9 @@
 namespace stepladder::sgd_update {
 namespace {
 
-class OpenClVector final : public OpenClPlan {
- public:
-  OpenClVector(const Problem& p, const Resources& resources)
-      : OpenClPlan(p, resources, opencl_vector_cl, 8, "float8") {}
-};
+std::unique_ptr<Plan> plan(const Problem& p, const Resources& resources) {
+  return std::make_unique<OpenClPlan>(p, resources, opencl_vector_cl, 8, "float8");
+}
 
 constexpr VariantInfo info{
     .name = "opencl_vector",
@@ -21,7 +19,7 @@ constexpr VariantInfo info{
     .threaded = true,
 };
 
-const Registration registration{info, make_plan<SgdUpdate, OpenClVector>};
+const Registration registration{info, plan};
 
 }  // namespace
 }  // namespace stepladder::sgd_update

@@ -11,31 +11,9 @@ namespace {
 
 constexpr opencl::Range group{.columns = 64, .rows = 1};
 
-struct OpenClConstants {  // the same as Constants of rules.cl
-  explicit OpenClConstants(const Constants<float>& c)
-      : learning_rate(c.learning_rate),
-        epsilon(c.epsilon),
-        weight_decay(c.weight_decay),
-        momentum(c.momentum),
-        rho(c.rho),
-        one_minus_rho(c.one_minus_rho),
-        beta1(c.beta1),
-        one_minus_beta1(c.one_minus_beta1),
-        beta2(c.beta2),
-        one_minus_beta2(c.one_minus_beta2),
-        decays(c.decays ? 1 : 0) {}
-  cl_float learning_rate, epsilon, weight_decay, momentum;
-  cl_float rho, one_minus_rho, beta1, one_minus_beta1, beta2, one_minus_beta2;
-  cl_int decays;
-};
-
-const opencl::Session& session_for(const Problem& p, int threads) {
-  opencl::require_int_indices(p.count);
-  return opencl::session(threads);
-}
-
-std::size_t bytes(const Problem& p, bool exists = true) {
-  return exists ? static_cast<std::size_t>(p.count) * sizeof(float) : 0;
+// 0 if the optimizer has fewer states.
+std::size_t bytes_of_state(const Problem& p, int number) {
+  return number <= states(p.optimizer) ? opencl::float_bytes(p.count) : 0;
 }
 
 }  // namespace
@@ -43,19 +21,19 @@ std::size_t bytes(const Problem& p, bool exists = true) {
 OpenClPlan::OpenClPlan(const Problem& p, const Resources& resources, const char* source, int lanes,
                        const char* number)
     : p_(p),
-      session_(session_for(p, resources.threads)),
+      session_(opencl::session(resources.threads, p.count)),
       kernel_(session_, std::string(rules_cl) + source, "update",
               fmt::format("-DOPTIMIZER={} -DNUMBER={}", static_cast<int>(p.optimizer), number)),
       groups_{ceil_div(static_cast<std::size_t>(p.count),
                        group.columns * static_cast<std::size_t>(lanes)),
               1},
-      weights_(session_, bytes(p), opencl::Access::read_and_write),
-      gradient_(session_, bytes(p), opencl::Access::read),
-      state1_(session_, bytes(p, states(p.optimizer) > 0), opencl::Access::read_and_write),
-      state2_(session_, bytes(p, states(p.optimizer) > 1), opencl::Access::read_and_write) {}
+      weights_(session_, opencl::float_bytes(p.count), opencl::Access::read_and_write),
+      gradient_(session_, opencl::float_bytes(p.count), opencl::Access::read),
+      state1_(session_, bytes_of_state(p, 1), opencl::Access::read_and_write),
+      state2_(session_, bytes_of_state(p, 2), opencl::Access::read_and_write) {}
 
 void OpenClPlan::run(const Operands& o) {
-  kernel_.set(static_cast<cl_int>(p_.count), OpenClConstants(Constants<float>(p_, o)),
+  kernel_.set(static_cast<cl_int>(p_.count), Constants<float>(p_, o),
               weights_.before_kernels(o.weights), gradient_.before_kernels(o.gradient),
               state1_.before_kernels(o.state1), state2_.before_kernels(o.state2));
   kernel_.start(groups_, group);

@@ -8,11 +8,11 @@
 #define HAS_STATE1 (OPTIMIZER != SGD)
 #define HAS_STATE2 (OPTIMIZER == ADADELTA || OPTIMIZER == ADAM)
 
-// The same as OpenClConstants of plan.cpp.
+// The same as Constants<float> of rules.hpp, whose bool is a byte.
 typedef struct {
   float learning_rate, epsilon, weight_decay, momentum;
+  uchar decays;
   float rho, one_minus_rho, beta1, one_minus_beta1, beta2, one_minus_beta2;
-  int decays;
 } Constants;
 
 void update_number(Constants c, NUMBER* weight, NUMBER gradient, NUMBER* state1, NUMBER* state2) {
