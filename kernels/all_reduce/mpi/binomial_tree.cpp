@@ -13,35 +13,13 @@
 #include <cmath>
 
 #include "kernels/all_reduce/all_reduce.hpp"
-#include "kernels/all_reduce/mpi/group.hpp"
-#include "kernels/all_reduce/mpi/reduce.hpp"
+#include "kernels/all_reduce/mpi/rooted_plan.hpp"
 #include "kernels/all_reduce/mpi/tree_steps.hpp"
-#include "kernels/common/cpu/aligned.hpp"
 #include "kernels/common/links.hpp"
 #include "kernels/common/mpi.hpp"
 
 namespace stepladder::all_reduce {
 namespace {
-
-class BinomialTree final : public Plan {
- public:
-  BinomialTree(const Problem& problem, const Resources& resources)
-      : problem_(problem),
-        group_(problem, resources),
-        received_(aligned_array<float>(tree_workspace(group_, problem.count))) {}
-
-  void run(const Operands& o) override {
-    tree_reduce(group_, o.input, o.output, problem_.count, received_.get());
-    if (problem_.operation == Operation::mean && group_.rank() == 0)
-      divide(o.output, problem_.count, group_.ranks());
-    tree_broadcast(group_, o.output, problem_.count);
-  }
-
- private:
-  Problem problem_;
-  Group group_;
-  AlignedArray<float> received_;
-};
 
 // In the first log2 g rounds partners share a node; later one rank of each node communicates.
 double cost(const CommunicationCost& c) {
@@ -59,7 +37,7 @@ constexpr VariantInfo info{
     .idea = Idea::algorithm,
 };
 
-const Registration registration{info, make_plan<AllReduce, BinomialTree>, cost};
+const Registration registration{info, make_plan<AllReduce, RootedPlan<TreeSteps>>, cost};
 
 }  // namespace
 }  // namespace stepladder::all_reduce

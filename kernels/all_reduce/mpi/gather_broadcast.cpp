@@ -6,35 +6,13 @@
 //
 // Identical bits: rank 0 alone adds and divides; the others receive copies.
 #include "kernels/all_reduce/all_reduce.hpp"
-#include "kernels/all_reduce/mpi/group.hpp"
-#include "kernels/all_reduce/mpi/reduce.hpp"
+#include "kernels/all_reduce/mpi/rooted_plan.hpp"
 #include "kernels/all_reduce/mpi/star_steps.hpp"
-#include "kernels/common/cpu/aligned.hpp"
 #include "kernels/common/links.hpp"
 #include "kernels/common/mpi.hpp"
 
 namespace stepladder::all_reduce {
 namespace {
-
-class GatherBroadcast final : public Plan {
- public:
-  GatherBroadcast(const Problem& problem, const Resources& resources)
-      : problem_(problem),
-        group_(problem, resources),
-        received_(aligned_array<float>(star_workspace(group_, problem.count))) {}
-
-  void run(const Operands& o) override {
-    star_reduce(group_, o.input, o.output, problem_.count, received_.get());
-    if (problem_.operation == Operation::mean && group_.rank() == 0)
-      divide(o.output, problem_.count, group_.ranks());
-    star_broadcast(group_, o.output, problem_.count);
-  }
-
- private:
-  Problem problem_;
-  Group group_;
-  AlignedArray<float> received_;
-};
 
 // Rank 0 exchanges vectors with the others of its node, then with those of other nodes.
 double cost(const CommunicationCost& c) {
@@ -50,7 +28,7 @@ constexpr VariantInfo info{
     .adds = "rank 0 receives all vectors, adds them and sends the sum back",
 };
 
-const Registration registration{info, make_plan<AllReduce, GatherBroadcast>, cost};
+const Registration registration{info, make_plan<AllReduce, RootedPlan<StarSteps>>, cost};
 
 }  // namespace
 }  // namespace stepladder::all_reduce

@@ -5,12 +5,12 @@
 
 namespace stepladder::all_reduce {
 
-std::int64_t star_workspace(const Group& group, std::int64_t count) {
+std::int64_t StarSteps::workspace(const Group& group, std::int64_t count) {
   return group.rank() == 0 && group.ranks() > 1 ? count : 0;
 }
 
-void star_reduce(const Group& group, const float* input, float* output, std::int64_t count,
-                 float* received) {
+void StarSteps::reduce(const Group& group, const float* input, float* output, std::int64_t count,
+                       float* received) {
   if (group.rank() != 0) {
     group.send(input, count, 0);
     return;
@@ -25,7 +25,7 @@ void star_reduce(const Group& group, const float* input, float* output, std::int
   }
 }
 
-void star_broadcast(const Group& group, float* values, std::int64_t count) {
+void StarSteps::broadcast(const Group& group, float* values, std::int64_t count) {
   if (group.rank() != 0) {
     group.receive(values, count, 0);
     return;

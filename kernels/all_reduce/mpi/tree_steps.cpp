@@ -5,12 +5,12 @@
 
 namespace stepladder::all_reduce {
 
-std::int64_t tree_workspace(const Group& group, std::int64_t count) {
+std::int64_t TreeSteps::workspace(const Group& group, std::int64_t count) {
   return group.rank() % 2 == 0 && group.rank() + 1 < group.ranks() ? count : 0;
 }
 
-void tree_reduce(const Group& group, const float* input, float* output, std::int64_t count,
-                 float* received) {
+void TreeSteps::reduce(const Group& group, const float* input, float* output, std::int64_t count,
+                       float* received) {
   const int rank = group.rank();
   if (group.ranks() == 1) copy(input, output, count);
   // The first addition reads the input and writes the output, which saves a copy.
@@ -27,7 +27,7 @@ void tree_reduce(const Group& group, const float* input, float* output, std::int
   }
 }
 
-void tree_broadcast(const Group& group, float* values, std::int64_t count) {
+void TreeSteps::broadcast(const Group& group, float* values, std::int64_t count) {
   const int rank = group.rank();
   // The distance at which this rank sent its sum; beyond all ranks for the root.
   int distance = 1;

@@ -113,6 +113,15 @@ std::string mpi_library() {
   return first_words;
 }
 
+void mpi_allreduce(const Problem& problem, const Operands& o, MPI_Comm communicator) {
+  for (std::int64_t at = 0; at < problem.count; at += longest_message) {
+    const int length = static_cast<int>(std::min(longest_message, problem.count - at));
+    const void* input = o.input == o.output ? MPI_IN_PLACE : o.input + at;
+    MPI_Allreduce(input, o.output + at, length, MPI_FLOAT, MPI_SUM, communicator);
+  }
+  if (problem.operation == Operation::mean) divide(o.output, problem.count, problem.ranks);
+}
+
 #ifdef OPEN_MPI
 
 MPI_Comm communicator_of_algorithm(MPI_Comm communicator, const char* algorithm,
@@ -144,15 +153,5 @@ MPI_Comm communicator_of_algorithm(MPI_Comm communicator, const char* algorithm,
 MPI_Comm communicator_of_algorithm(MPI_Comm, const char*, int) { throw Unsupported(cannot("")); }
 
 #endif
-
-void MpiAlgorithm::run(const Operands& o) {
-  const std::int64_t count = problem_.count;
-  for (std::int64_t at = 0; at < count; at += longest_message) {
-    const int length = static_cast<int>(std::min(longest_message, count - at));
-    const void* input = o.input == o.output ? MPI_IN_PLACE : o.input + at;
-    MPI_Allreduce(input, o.output + at, length, MPI_FLOAT, MPI_SUM, communicator_.get());
-  }
-  if (problem_.operation == Operation::mean) divide(o.output, count, group_.ranks());
-}
 
 }  // namespace stepladder::all_reduce

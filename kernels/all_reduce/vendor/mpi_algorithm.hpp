@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "kernels/all_reduce/all_reduce.hpp"
 #include "kernels/all_reduce/mpi/group.hpp"
@@ -14,6 +15,9 @@ namespace stepladder::all_reduce {
 
 // "Open MPI v4.1.4"
 std::string mpi_library();
+
+// MPI_Allreduce of the operands, in messages of at most longest_message, and the division of a mean.
+void mpi_allreduce(const Problem& problem, const Operands& o, MPI_Comm communicator);
 
 // A duplicate of the communicator that runs MPI_Allreduce by one algorithm, a name in Open MPI's
 // list. 0 segment bytes: no segments. Collective. Throws Unsupported on every rank if a rank cannot
@@ -33,7 +37,7 @@ class MpiAlgorithm final : public Plan {
         group_(problem, resources),
         communicator_(communicator_of_algorithm(group_.communicator(), algorithm, segment_bytes)) {}
 
-  void run(const Operands& o) override;
+  void run(const Operands& o) override { mpi_allreduce(problem_, o, communicator_.get()); }
 
  private:
   Problem problem_;
@@ -41,9 +45,10 @@ class MpiAlgorithm final : public Plan {
   OwnedCommunicator communicator_;
 };
 
-// The factory of a variant.
-template <const auto& algorithm, int segment_bytes = 0>
+// The factory of a variant, such as mpi_ring for the algorithm ring.
+template <const VariantInfo& info, int segment_bytes = 0>
 std::unique_ptr<Plan> mpi_algorithm(const Problem& problem, const Resources& resources) {
+  constexpr const char* algorithm = info.name + std::string_view("mpi_").size();
   return std::make_unique<MpiAlgorithm>(problem, resources, algorithm, segment_bytes);
 }
 

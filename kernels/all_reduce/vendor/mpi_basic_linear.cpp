@@ -11,8 +11,6 @@
 namespace stepladder::all_reduce {
 namespace {
 
-constexpr char algorithm[] = "basic_linear";
-
 constexpr VariantInfo info{
     .name = "mpi_basic_linear",
     .technique = Technique::vendor,
@@ -20,7 +18,7 @@ constexpr VariantInfo info{
     .adds = "Open MPI's basic_linear: rank 0 adds all vectors and broadcasts the sum",
 };
 
-const Registration registration{info, mpi_algorithm<algorithm>};
+const Registration registration{info, mpi_algorithm<info>};
 
 }  // namespace
 }  // namespace stepladder::all_reduce

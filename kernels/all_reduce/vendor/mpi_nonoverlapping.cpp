@@ -12,8 +12,6 @@
 namespace stepladder::all_reduce {
 namespace {
 
-constexpr char algorithm[] = "nonoverlapping";
-
 constexpr VariantInfo info{
     .name = "mpi_nonoverlapping",
     .technique = Technique::vendor,
@@ -21,7 +19,7 @@ constexpr VariantInfo info{
     .adds = "Open MPI's nonoverlapping: MPI_Reduce, then MPI_Bcast",
 };
 
-const Registration registration{info, mpi_algorithm<algorithm>};
+const Registration registration{info, mpi_algorithm<info>};
 
 }  // namespace
 }  // namespace stepladder::all_reduce

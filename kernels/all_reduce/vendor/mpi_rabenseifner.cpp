@@ -12,8 +12,6 @@
 namespace stepladder::all_reduce {
 namespace {
 
-constexpr char algorithm[] = "rabenseifner";
-
 constexpr VariantInfo info{
     .name = "mpi_rabenseifner",
     .technique = Technique::vendor,
@@ -21,7 +19,7 @@ constexpr VariantInfo info{
     .adds = "Open MPI's rabenseifner: reduce-scatter by halving, all-gather by doubling",
 };
 
-const Registration registration{info, mpi_algorithm<algorithm>};
+const Registration registration{info, mpi_algorithm<info>};
 
 }  // namespace
 }  // namespace stepladder::all_reduce

@@ -11,8 +11,6 @@
 namespace stepladder::all_reduce {
 namespace {
 
-constexpr char algorithm[] = "recursive_doubling";
-
 constexpr VariantInfo info{
     .name = "mpi_recursive_doubling",
     .technique = Technique::vendor,
@@ -20,7 +18,7 @@ constexpr VariantInfo info{
     .adds = "Open MPI's recursive_doubling: ranks at distance 1, 2, 4, … exchange vectors",
 };
 
-const Registration registration{info, mpi_algorithm<algorithm>};
+const Registration registration{info, mpi_algorithm<info>};
 
 }  // namespace
 }  // namespace stepladder::all_reduce

@@ -11,8 +11,6 @@
 namespace stepladder::all_reduce {
 namespace {
 
-constexpr char algorithm[] = "ring";
-
 constexpr VariantInfo info{
     .name = "mpi_ring",
     .technique = Technique::vendor,
@@ -20,7 +18,7 @@ constexpr VariantInfo info{
     .adds = "Open MPI's ring: one chunk per rank travels round the ring",
 };
 
-const Registration registration{info, mpi_algorithm<algorithm>};
+const Registration registration{info, mpi_algorithm<info>};
 
 }  // namespace
 }  // namespace stepladder::all_reduce

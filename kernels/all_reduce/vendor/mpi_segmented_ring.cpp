@@ -17,8 +17,6 @@ namespace stepladder::all_reduce {
 namespace {
 
 constexpr int segment_bytes = 1 << 18;
-constexpr char algorithm[] = "segmented_ring";
-
 constexpr VariantInfo info{
     .name = "mpi_segmented_ring",
     .technique = Technique::vendor,
@@ -26,7 +24,7 @@ constexpr VariantInfo info{
     .adds = "Open MPI's segmented_ring: its ring on segments of the chunks",
 };
 
-const Registration registration{info, mpi_algorithm<algorithm, segment_bytes>};
+const Registration registration{info, mpi_algorithm<info, segment_bytes>};
 
 }  // namespace
 }  // namespace stepladder::all_reduce

@@ -35,8 +35,8 @@ class CompressedRing final : public Plan {
       : problem_(problem),
         group_(problem, resources),
         codec_(problem.count / group_.ranks() + 1),
-        outgoing_(aligned_array<std::byte>(static_cast<std::size_t>(codec_.capacity()))),
-        incoming_(aligned_array<std::byte>(static_cast<std::size_t>(codec_.capacity()))) {}
+        outgoing_(aligned_array<std::byte>(codec_.capacity())),
+        incoming_(aligned_array<std::byte>(codec_.capacity())) {}
 
   void run(const Operands& o) override {
     const int last = group_.ranks() - 1;

@@ -10,7 +10,6 @@
 //
 // Identical bits: the owner of a chunk also takes its rounded values (compressed_ring.hpp).
 #include "kernels/all_reduce/all_reduce.hpp"
-#include "kernels/all_reduce/mpi/compressed/code_cost.hpp"
 #include "kernels/all_reduce/mpi/compressed/compressed_ring.hpp"
 #include "kernels/all_reduce/mpi/compressed/ring_16_bit.hpp"
 #include "kernels/common/links.hpp"
@@ -23,8 +22,8 @@ namespace {
 // to decode.
 double cost(const CommunicationCost& c) {
   const double chunk = c.n / c.p;
-  return (c.p - 1) * (2 * c.flat().shift(chunk / 2) + seconds_to_round(c, 2.8 * chunk)) +
-         seconds_to_round(c, 1.2 * (chunk + c.n));
+  return (c.p - 1) * (2 * c.flat().shift(chunk / 2) + 2.8 * chunk * c.l.code) +
+         c.l.code * (1.2 * (chunk + c.n));
 }
 
 constexpr VariantInfo info{

@@ -21,7 +21,6 @@
 
 #include "kernels/all_reduce/all_reduce.hpp"
 #include "kernels/all_reduce/mpi/compressed/byte_planes.hpp"
-#include "kernels/all_reduce/mpi/compressed/code_cost.hpp"
 #include "kernels/all_reduce/mpi/compressed/compressed_ring.hpp"
 #include "kernels/all_reduce/mpi/reduce.hpp"
 #include "kernels/common/cpu/aligned.hpp"
@@ -44,12 +43,12 @@ class LosslessCodec {
       : longest_(longest),
         compressor_(ZSTD_createCCtx()),
         decompressor_(ZSTD_createDCtx()),
-        planes_(aligned_array<std::byte>(static_cast<std::size_t>(4 * longest))),
-        decoded_(aligned_array<float>(static_cast<std::size_t>(longest))) {
+        planes_(aligned_array<std::byte>(4 * longest)),
+        decoded_(aligned_array<float>(longest)) {
     if (compressor_ == nullptr || decompressor_ == nullptr) throw std::bad_alloc{};
     // The contexts allocate when they are first used.
     std::fill_n(decoded_.get(), longest, 0.0f);
-    const auto message = aligned_array<std::byte>(static_cast<std::size_t>(capacity()));
+    const auto message = aligned_array<std::byte>(capacity());
     const std::int64_t bytes = encode(decoded_.get(), longest, message.get());
     decode(message.get(), bytes, decoded_.get(), longest);
   }
@@ -122,7 +121,7 @@ class LosslessCodec {
 double cost(const CommunicationCost& c) {
   const double chunk = c.n / c.p;
   return (c.p - 1) * (2 * c.flat().shift(0.85 * chunk) + c.l.add(chunk)) +
-         seconds_to_round(c, 64 * c.n + 20 * (2 * c.n - chunk));
+         c.l.code * (64 * c.n + 20 * (2 * c.n - chunk));
 }
 
 constexpr VariantInfo info{

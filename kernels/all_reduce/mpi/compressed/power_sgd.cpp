@@ -12,7 +12,6 @@
 #include <algorithm>
 
 #include "kernels/all_reduce/all_reduce.hpp"
-#include "kernels/all_reduce/mpi/compressed/code_cost.hpp"
 #include "kernels/all_reduce/mpi/compressed/low_rank.hpp"
 #include "kernels/all_reduce/mpi/group.hpp"
 #include "kernels/all_reduce/mpi/reduce.hpp"
@@ -30,11 +29,11 @@ class PowerSgd final : public Plan {
       : problem_(problem),
         group_(problem, resources),
         shape_(problem.count),
-        residual_(aligned_array<float>(static_cast<std::size_t>(problem.count))),
-        p_(aligned_array<float>(static_cast<std::size_t>(shape_.p_length()))),
-        q_(aligned_array<float>(static_cast<std::size_t>(shape_.q_length()))),
-        received_(aligned_array<float>(static_cast<std::size_t>(
-            longest_chunk(group_, std::max(shape_.p_length(), shape_.q_length()))))) {
+        residual_(aligned_array<float>(problem.count)),
+        p_(aligned_array<float>(shape_.p_length())),
+        q_(aligned_array<float>(shape_.q_length())),
+        received_(aligned_array<float>(
+            longest_chunk(group_, std::max(shape_.p_length(), shape_.q_length())))) {
     std::fill_n(residual_.get(), problem.count, 0.0f);
     start_low_rank(shape_, q_.get());
   }
@@ -73,7 +72,7 @@ double cost(const CommunicationCost& c) {
   const double p = 4 * static_cast<double>(shape.p_length()) / c.p;
   const double q = 4 * static_cast<double>(shape.q_length()) / c.p;
   return (c.p - 1) * (2 * c.flat().shift(p) + c.l.add(p) + 2 * c.flat().shift(q) + c.l.add(q)) +
-         seconds_to_round(c, 11.5 * c.n);
+         11.5 * c.n * c.l.code;
 }
 
 constexpr VariantInfo info{

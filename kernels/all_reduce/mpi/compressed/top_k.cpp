@@ -14,7 +14,6 @@
 #include <limits>
 
 #include "kernels/all_reduce/all_reduce.hpp"
-#include "kernels/all_reduce/mpi/compressed/code_cost.hpp"
 #include "kernels/all_reduce/mpi/compressed/largest_elements.hpp"
 #include "kernels/all_reduce/mpi/compressed/messages.hpp"
 #include "kernels/all_reduce/mpi/group.hpp"
@@ -39,8 +38,8 @@ class TopK final : public Plan {
         group_(problem, resources),
         k_(top_k_of(indexable(problem.count))),
         largest_(problem.count),
-        residual_(aligned_array<float>(static_cast<std::size_t>(problem.count))),
-        messages_(aligned_array<std::byte>(static_cast<std::size_t>(bytes() * group_.ranks()))) {
+        residual_(aligned_array<float>(problem.count)),
+        messages_(aligned_array<std::byte>(bytes() * group_.ranks())) {
     std::fill_n(residual_.get(), problem.count, 0.0f);
   }
 
@@ -80,7 +79,7 @@ double cost(const CommunicationCost& c) {
   const double selected = c.n / top_k_share;  // bytes of the values
   const double histogram = 76e3;
   return (c.p - 1) * c.flat().shift(2 * selected) +
-         seconds_to_round(c, histogram + 13.6 * c.n + 9 * c.p * selected);
+         c.l.code * (histogram + 13.6 * c.n + 9 * c.p * selected);
 }
 
 constexpr VariantInfo info{

@@ -7,7 +7,6 @@
 // Identical bits: the root completes the sum, the others receive copies.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 
 #include "kernels/all_reduce/mpi/hierarchical/nodes.hpp"
@@ -18,20 +17,7 @@
 
 namespace stepladder::all_reduce {
 
-struct Star {
-  static constexpr auto workspace = star_workspace;
-  static constexpr auto reduce = star_reduce;
-  static constexpr auto broadcast = star_broadcast;
-  static double steps(double ranks) { return ranks - 1; }
-};
-
-struct Tree {
-  static constexpr auto workspace = tree_workspace;
-  static constexpr auto reduce = tree_reduce;
-  static constexpr auto broadcast = tree_broadcast;
-  static double steps(double ranks) { return std::ceil(std::log2(ranks)); }
-};
-
+// Steps: StarSteps or TreeSteps.
 template <class Steps>
 class IntraRooted {
  public:
@@ -51,7 +37,7 @@ class IntraRooted {
 
   static double lanes(const CommunicationCost&) { return 1; }
   static double cost(const CommunicationCost& c) {
-    return Steps::steps(c.g) * (2 * c.l.within.send(c.n) + c.l.add(c.n));
+    return Steps::messages(c.g) * (2 * c.l.within.send(c.n) + c.l.add(c.n));
   }
 
  private:
@@ -77,7 +63,7 @@ class InterRooted {
   static double cost(const CommunicationCost& c, double lanes) {
     const double shard = c.n / lanes;
     const CostCurve& message = lanes > 1 ? c.l.between.swap : c.l.between.send;
-    return Steps::steps(c.p / c.g) * (2 * message(shard) + c.l.add(shard));
+    return Steps::messages(c.p / c.g) * (2 * message(shard) + c.l.add(shard));
   }
 
  private:
@@ -86,9 +72,9 @@ class InterRooted {
   AlignedArray<float> received_;
 };
 
-using IntraStar = IntraRooted<Star>;
-using IntraTree = IntraRooted<Tree>;
-using InterStar = InterRooted<Star>;
-using InterTree = InterRooted<Tree>;
+using IntraStar = IntraRooted<StarSteps>;
+using IntraTree = IntraRooted<TreeSteps>;
+using InterStar = InterRooted<StarSteps>;
+using InterTree = InterRooted<TreeSteps>;
 
 }  // namespace stepladder::all_reduce
