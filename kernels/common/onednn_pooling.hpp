@@ -1,23 +1,20 @@
 // oneDNN's pooling in the layout of the problem, for max_pool and average_pool.
 #pragma once
 
-#include <unordered_map>
-
-#include "kernels/common/cpu/openmp_threads.hpp"
-#include "kernels/common/onednn.hpp"
-#include "kernels/common/variant.hpp"
+#include "kernels/common/onednn_plan.hpp"
 
 namespace stepladder {
 
-class OneDnnPooling {
- public:
+template <class Operands>
+class OneDnnPooling : public OneDnnPlan<Operands> {
+ protected:
   // The workspace of maxima must have the format of argmax, one byte per output: the operand is
   // used as the workspace without conversion. Throws Unsupported where it has another, or would
   // lack the positions in padding channels.
   template <class Problem>
   OneDnnPooling(const Problem& p, const Resources& resources, dnnl::algorithm algorithm)
-      : threads_(resources.threads) {
-    const OpenMpThreads scope(threads_);
+      : OneDnnPlan<Operands>(resources) {
+    const OpenMpThreads scope(this->threads_);
     const bool is_forward = p.direction == decltype(p.direction)::forward;
     const bool has_argmax = algorithm == dnnl::algorithm::pooling_max;
     const dnnl::memory::dims outputs{p.batch, p.channels, p.out_h(), p.out_w()};
@@ -31,44 +28,37 @@ class OneDnnPooling {
         pad{p.pad_h, p.pad_w}, dilation{0, 0};
 
     const auto forward =
-        describe<PoolingForward>(engine_, {}, dnnl::prop_kind::forward_training, algorithm, x, y,
-                                 stride, window, dilation, pad, pad);
-    const auto backward = describe_backward<PoolingBackward>(engine_, {}, forward, algorithm, x, y,
-                                                             stride, window, dilation, pad, pad);
+        describe<PoolingForward>(this->engine_, {}, dnnl::prop_kind::forward_training, algorithm, x,
+                                 y, stride, window, dilation, pad, pad);
+    const auto backward = describe_backward<PoolingBackward>(
+        this->engine_, {}, forward, algorithm, x, y, stride, window, dilation, pad, pad);
     if (has_argmax && (is_forward ? forward.workspace_desc() : backward.workspace_desc()) != argmax)
       throw Unsupported(
           "oneDNN stores the arg-max of this window in another format than one byte per output");
     if (has_argmax && is_forward && p.layout == Layout::nchw16c && p.channels % 16 != 0)
       throw Unsupported("oneDNN does not write the arg-max of padding channels");
-    pool_ = is_forward ? dnnl::primitive(PoolingForward(forward))
-                       : dnnl::primitive(PoolingBackward(backward));
+    this->primitive_ = is_forward ? dnnl::primitive(PoolingForward(forward))
+                                  : dnnl::primitive(PoolingBackward(backward));
 
-    x_ = dnnl::memory(x, engine_, nullptr);
-    y_ = dnnl::memory(y, engine_, nullptr);
-    argmax_ = dnnl::memory(argmax, engine_, nullptr);
-    arguments_ = {{is_forward ? DNNL_ARG_SRC : DNNL_ARG_DIFF_SRC, x_},
-                  {is_forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, y_}};
-    if (has_argmax) arguments_.emplace(DNNL_ARG_WORKSPACE, argmax_);
+    x_ = this->memory_of(x);
+    y_ = this->memory_of(y);
+    argmax_ = this->memory_of(argmax);
+    this->arguments_ = {{is_forward ? DNNL_ARG_SRC : DNNL_ARG_DIFF_SRC, x_},
+                        {is_forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, y_}};
+    if (has_argmax) this->arguments_.emplace(DNNL_ARG_WORKSPACE, argmax_);
   }
 
-  void run(float* x, float* y, void* argmax = nullptr) {
-    const OpenMpThreads scope(threads_);
+  void pool(float* x, float* y, void* argmax = nullptr) {
+    const OpenMpThreads scope(this->threads_);
     x_.set_data_handle(x);
     y_.set_data_handle(y);
     argmax_.set_data_handle(argmax);
-    pool_.execute(stream_, arguments_);
-    stream_.wait();
+    this->execute();
+    this->stream_.wait();
   }
 
-  std::string remark() const { return onednn_remark(pool_); }
-
  private:
-  int threads_;
-  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
-  dnnl::stream stream_{engine_};
-  dnnl::primitive pool_;
   dnnl::memory x_, y_, argmax_;
-  std::unordered_map<int, dnnl::memory> arguments_;
 };
 
 }  // namespace stepladder

@@ -6,18 +6,14 @@
 
 namespace stepladder::average_pool {
 
-class OneDnn final : public Plan {
+class OneDnn final : public OneDnnPooling<Operands> {
  public:
   OneDnn(const Problem& p, const Resources& resources)
-      : pooling_(p, resources,
-                 p.count == Count::include_padding ? dnnl::algorithm::pooling_avg_include_padding
-                                                   : dnnl::algorithm::pooling_avg_exclude_padding) {
-  }
-  void run(const Operands& o) override { pooling_.run(o.x, o.y); }
-  std::string remark() const override { return pooling_.remark(); }
-
- private:
-  OneDnnPooling pooling_;
+      : OneDnnPooling(p, resources,
+                      p.count == Count::include_padding
+                          ? dnnl::algorithm::pooling_avg_include_padding
+                          : dnnl::algorithm::pooling_avg_exclude_padding) {}
+  void run(const Operands& o) override { pool(o.x, o.y); }
 };
 
 }  // namespace stepladder::average_pool

@@ -1,8 +1,6 @@
 // oneDNN's direct convolution on operands quantized to int8: the weights by prepare(), a step for
 // each output channel; x by run(), one step for all of it.
-#include <unordered_map>
-
-#include "kernels/common/cpu/openmp_threads.hpp"
+#include "kernels/common/onednn_plan.hpp"
 #include "kernels/common/onednn_quantized.hpp"
 #include "kernels/convolution/convolution.hpp"
 
@@ -25,19 +23,13 @@ static_assert(info.quantization_error == narrow::quantization_error);
 
 using dnnl::memory;
 
-class OneDnnInt8 final : public Plan {
+class OneDnnInt8 final : public OneDnnPlan<Operands> {
  public:
-  OneDnnInt8(const Problem& p, const Resources& resources)
-      : problem_(p), threads_(resources.threads) {
+  OneDnnInt8(const Problem& p, const Resources& resources) : OneDnnPlan(resources), problem_(p) {
     narrow::require_quantized(p.direction == Direction::forward,
                               p.group_in() * p.kernel_h * p.kernel_w);
     const OpenMpThreads scope(threads_);
-    try {
-      create();
-    } catch (const dnnl::error& error) {
-      if (error.status != dnnl_unimplemented) throw;
-      throw Unsupported("oneDNN has no such convolution of int8 on this CPU");
-    }
+    create_or_throw("oneDNN has no such convolution of int8 on this CPU", [&] { create(); });
   }
 
   void prepare(const Operands& o) override {
@@ -51,12 +43,10 @@ class OneDnnInt8 final : public Plan {
     const OpenMpThreads scope(threads_);
     x_.quantize(stream_, o.x, problem_.x_count(), threads_);
     y_.plain.set_data_handle(o.y);
-    convolution_.execute(stream_, arguments_);
+    execute();
     y_.reorder_after(stream_);
     stream_.wait();
   }
-
-  std::string remark() const override { return onednn_remark(convolution_); }
 
  private:
   void create() {
@@ -79,7 +69,7 @@ class OneDnnInt8 final : public Plan {
         dnnl::algorithm::convolution_direct, memory::desc(x, Type::s8, Tag::any),
         memory::desc(w, Type::s8, Tag::any), memory::desc(y, Type::f32, Tag::any), strides, padding,
         padding);
-    convolution_ = dnnl::convolution_forward(described);
+    primitive_ = dnnl::convolution_forward(described);
     x_.set({x, Type::f32, Tag::nchw}, described.src_desc(), engine_);
     w_.set({w, Type::f32, grouped ? Tag::goihw : Tag::oihw}, described.weights_desc(), engine_,
            channels, p.out_channels);
@@ -93,13 +83,8 @@ class OneDnnInt8 final : public Plan {
   }
 
   Problem problem_;
-  int threads_;
-  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
-  dnnl::stream stream_{engine_};
   QuantizedMemory x_, w_;
   ReorderedMemory y_;
-  dnnl::convolution_forward convolution_;
-  std::unordered_map<int, memory> arguments_;
 };
 
 const Registration registration{info, make_plan<Convolution, OneDnnInt8>};

@@ -3,31 +3,23 @@
 // if it multiplies bf16. The result is fp32.
 #pragma once
 
-#include <unordered_map>
-
-#include "kernels/common/cpu/openmp_threads.hpp"
-#include "kernels/common/onednn.hpp"
+#include "kernels/common/onednn_plan.hpp"
 #include "kernels/convolution/convolution.hpp"
 
 namespace stepladder::convolution {
 
 template <dnnl::algorithm algorithm,
           dnnl::memory::data_type multiplied = dnnl::memory::data_type::f32>
-class OneDnn final : public Plan {
+class OneDnn final : public OneDnnPlan<Operands> {
  public:
   OneDnn(const Problem& problem, const Resources& resources)
-      : direction_(problem.direction), threads_(resources.threads) {
+      : OneDnnPlan(resources), direction_(problem.direction) {
     constexpr std::int64_t block = 16;
     if (problem.layout == Layout::nchw16c && problem.groups > 1 && problem.group_out() % block != 0)
       throw Unsupported("a group does not fill whole blocks of output channels");
     const OpenMpThreads scope(threads_);
-    try {
-      create(problem);
-    } catch (const dnnl::error& error) {
-      if (error.status == dnnl_unimplemented)
-        throw Unsupported("oneDNN has no such algorithm for this problem on this CPU");
-      throw;
-    }
+    create_or_throw("oneDNN has no such algorithm for this problem on this CPU",
+                    [&] { create(problem); });
   }
 
   void run(const Operands& operands) override {
@@ -37,12 +29,10 @@ class OneDnn final : public Plan {
     y_.plain.set_data_handle(operands.y);
     for (ReorderedMemory* tensor : {&x_, &w_, &y_})
       if (tensor != &result()) tensor->reorder_before(stream_);
-    convolution_.execute(stream_, arguments_);
+    execute();
     result().reorder_after(stream_);
     stream_.wait();
   }
-
-  std::string remark() const override { return onednn_remark(convolution_); }
 
  private:
   using Memory = dnnl::memory;
@@ -99,7 +89,7 @@ class OneDnn final : public Plan {
       case Direction::forward:
         set(forward.src_desc(), forward.weights_desc(), forward.dst_desc(),
             forward.scratchpad_desc());
-        convolution_ = dnnl::convolution_forward(forward);
+        primitive_ = dnnl::convolution_forward(forward);
         arguments_.insert(
             {{DNNL_ARG_SRC, x_.chosen}, {DNNL_ARG_WEIGHTS, w_.chosen}, {DNNL_ARG_DST, y_.chosen}});
         break;
@@ -109,7 +99,7 @@ class OneDnn final : public Plan {
             padding);
         set(backward.diff_src_desc(), backward.weights_desc(), backward.diff_dst_desc(),
             backward.scratchpad_desc());
-        convolution_ = dnnl::convolution_backward_data(backward);
+        primitive_ = dnnl::convolution_backward_data(backward);
         arguments_.insert({{DNNL_ARG_DIFF_SRC, x_.chosen},
                            {DNNL_ARG_WEIGHTS, w_.chosen},
                            {DNNL_ARG_DIFF_DST, y_.chosen}});
@@ -121,7 +111,7 @@ class OneDnn final : public Plan {
             padding);
         set(backward.src_desc(), backward.diff_weights_desc(), backward.diff_dst_desc(),
             backward.scratchpad_desc());
-        convolution_ = dnnl::convolution_backward_weights(backward);
+        primitive_ = dnnl::convolution_backward_weights(backward);
         arguments_.insert({{DNNL_ARG_SRC, x_.chosen},
                            {DNNL_ARG_DIFF_WEIGHTS, w_.chosen},
                            {DNNL_ARG_DIFF_DST, y_.chosen}});
@@ -131,12 +121,7 @@ class OneDnn final : public Plan {
   }
 
   Direction direction_;
-  int threads_;
-  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
-  dnnl::stream stream_{engine_};
   ReorderedMemory x_, w_, y_;
-  dnnl::primitive convolution_;
-  std::unordered_map<int, Memory> arguments_;
 };
 
 }  // namespace stepladder::convolution

@@ -2,12 +2,9 @@
 // for the normalization. Those of the backward pass of activations take y, as the contract does.
 // On the plain layout its backward lrn is a reference implementation: that pass runs in blocks of
 // channels, and includes the reorders and the forward pass, whose workspace it reads.
-#include "kernels/common/onednn.hpp"
-
 #include <string_view>
-#include <unordered_map>
 
-#include "kernels/common/cpu/openmp_threads.hpp"
+#include "kernels/common/onednn_plan.hpp"
 #include "kernels/layers/layers.hpp"
 
 namespace stepladder::layers {
@@ -58,9 +55,9 @@ dnnl::lrn_backward::primitive_desc lrn_backward(const dnnl::engine& engine, cons
 }
 #endif
 
-class OneDnn final : public Plan {
+class OneDnn final : public OneDnnPlan<Operands> {
  public:
-  OneDnn(const Problem& p, const Resources& resources) : threads_(resources.threads) {
+  OneDnn(const Problem& p, const Resources& resources) : OneDnnPlan(resources) {
     const OpenMpThreads scope(threads_);
     const bool forward = p.direction == Direction::forward;
     const auto f32 = dnnl::memory::data_type::f32;
@@ -99,11 +96,9 @@ class OneDnn final : public Plan {
     const OpenMpThreads scope(threads_);
     for (Array& array : arrays_) array.memory.set_data_handle(o.*array.operand);
     if (bias_) bias_.set_data_handle(const_cast<float*>(o.bias));
-    primitive_.execute(stream_, arguments_);
+    execute();
     stream_.wait();
   }
-
-  std::string remark() const override { return onednn_remark(primitive_); }
 
  private:
   struct Array {
@@ -126,7 +121,7 @@ class OneDnn final : public Plan {
   void add_bias(const Desc& y, const Desc& bias) {
     bind(dnnl::binary(describe<dnnl::binary>(engine_, {}, dnnl::algorithm::binary_add, y, bias, y)),
          y, {{DNNL_ARG_SRC_0, &Operands::y}, {DNNL_ARG_DST, &Operands::y}});
-    bias_ = dnnl::memory(bias, engine_, nullptr);
+    bias_ = memory_of(bias);
     arguments_.emplace(DNNL_ARG_SRC_1, bias_);
   }
 
@@ -135,23 +130,18 @@ class OneDnn final : public Plan {
     primitive_ = std::move(primitive);
     arrays_ = std::move(arrays);
     for (Array& array : arrays_) {
-      array.memory = dnnl::memory(x, engine_, nullptr);
+      array.memory = memory_of(x);
       arguments_.emplace(array.argument, array.memory);
     }
   }
 
-  int threads_;
-  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
-  dnnl::stream stream_{engine_};
-  dnnl::primitive primitive_;
   std::vector<Array> arrays_;
   dnnl::memory bias_;
-  std::unordered_map<int, dnnl::memory> arguments_;
 };
 
-class OneDnnLrnBackward final : public Plan {
+class OneDnnLrnBackward final : public OneDnnPlan<Operands> {
  public:
-  OneDnnLrnBackward(const Problem& p, const Resources& resources) : threads_(resources.threads) {
+  OneDnnLrnBackward(const Problem& p, const Resources& resources) : OneDnnPlan(resources) {
     const OpenMpThreads scope(threads_);
     using Tag = dnnl::memory::format_tag;
     const auto images = [&](Tag layout) {
@@ -175,13 +165,13 @@ class OneDnnLrnBackward final : public Plan {
     x_.reorder_before(stream_);
     dy_.reorder_before(stream_);
     forward_.execute(stream_, of_forward_);
-    backward_.execute(stream_, of_backward_);
+    execute();
     dx_.reorder_after(stream_);
     stream_.wait();
   }
 
   std::string remark() const override {
-    return onednn_remark(backward_) + ", with reorders and its forward pass";
+    return OneDnnPlan::remark() + ", with reorders and its forward pass";
   }
 
  private:
@@ -194,20 +184,17 @@ class OneDnnLrnBackward final : public Plan {
     const dnnl::memory y(blocked, engine_);
     const dnnl::memory workspace(forward.workspace_desc(), engine_);
     forward_ = dnnl::lrn_forward(forward);
-    backward_ = dnnl::lrn_backward(backward);
+    primitive_ = dnnl::lrn_backward(backward);
     of_forward_ = {{DNNL_ARG_SRC, x_.chosen}, {DNNL_ARG_DST, y}, {DNNL_ARG_WORKSPACE, workspace}};
-    of_backward_ = {{DNNL_ARG_SRC, x_.chosen},
-                    {DNNL_ARG_DIFF_DST, dy_.chosen},
-                    {DNNL_ARG_DIFF_SRC, dx_.chosen},
-                    {DNNL_ARG_WORKSPACE, workspace}};
+    arguments_ = {{DNNL_ARG_SRC, x_.chosen},
+                  {DNNL_ARG_DIFF_DST, dy_.chosen},
+                  {DNNL_ARG_DIFF_SRC, dx_.chosen},
+                  {DNNL_ARG_WORKSPACE, workspace}};
   }
 
-  int threads_;
-  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
-  dnnl::stream stream_{engine_};
   ReorderedMemory x_, dy_, dx_;
-  dnnl::primitive forward_, backward_;
-  std::unordered_map<int, dnnl::memory> of_forward_, of_backward_;
+  dnnl::primitive forward_;  // whose workspace the primitive of the plan reads
+  std::unordered_map<int, dnnl::memory> of_forward_;
 };
 
 std::unique_ptr<Plan> plan(const Problem& problem, const Resources& resources) {

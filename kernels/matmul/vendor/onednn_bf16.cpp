@@ -1,40 +1,29 @@
 // oneDNN's matmul primitive on operands that it rounds to bf16, in layouts that it chooses. C is
 // fp32.
-#include <unordered_map>
-
 #include "kernels/common/cpu/extensions.hpp"
-#include "kernels/common/cpu/openmp_threads.hpp"
-#include "kernels/common/onednn.hpp"
-#include "kernels/matmul/matmul.hpp"
+#include "kernels/matmul/vendor/onednn_plan.hpp"
 
 namespace stepladder::matmul {
 namespace {
 
 using dnnl::memory;
 
-class OneDnnBf16 final : public Plan {
+class OneDnnBf16 final : public OneDnnPlan<Operands> {
  public:
-  OneDnnBf16(const Problem& p, const Resources& resources) : threads_(resources.threads) {
+  OneDnnBf16(const Problem& p, const Resources& resources) : OneDnnPlan(resources) {
     require_here(Extension::avx512_bf16);
     const OpenMpThreads scope(threads_);
     const auto any = [](std::int64_t rows, std::int64_t columns) {
       return memory::desc({rows, columns}, memory::data_type::bf16, memory::format_tag::any);
     };
-    const auto plain = [](std::int64_t rows, std::int64_t columns, bool transposed) {
-      return memory::desc({rows, columns}, memory::data_type::f32,
-                          transposed ? memory::dims{1, rows} : memory::dims{columns, 1});
-    };
-    const memory::desc c = plain(p.m, p.n, false);
-    try {
+    const memory::desc c = onednn_matrix(p.m, p.n, false);
+    create_or_throw("oneDNN has no product of bf16 on this CPU", [&] {
       const auto described = describe<dnnl::matmul>(engine_, {}, any(p.m, p.k), any(p.k, p.n), c);
-      multiply_ = dnnl::matmul(described);
-      a_.set(plain(p.m, p.k, p.transpose_a), described.src_desc(), engine_);
-      b_.set(plain(p.k, p.n, p.transpose_b), described.weights_desc(), engine_);
-    } catch (const dnnl::error& error) {
-      if (error.status != dnnl_unimplemented) throw;
-      throw Unsupported("oneDNN has no product of bf16 on this CPU");
-    }
-    c_ = memory(c, engine_, nullptr);
+      primitive_ = dnnl::matmul(described);
+      a_.set(onednn_matrix(p.m, p.k, p.transpose_a), described.src_desc(), engine_);
+      b_.set(onednn_matrix(p.k, p.n, p.transpose_b), described.weights_desc(), engine_);
+    });
+    c_ = memory_of(c);
     arguments_ = {{DNNL_ARG_SRC, a_.chosen}, {DNNL_ARG_WEIGHTS, b_.chosen}, {DNNL_ARG_DST, c_}};
   }
 
@@ -45,20 +34,13 @@ class OneDnnBf16 final : public Plan {
     a_.reorder_before(stream_);
     b_.reorder_before(stream_);
     c_.set_data_handle(o.c);
-    multiply_.execute(stream_, arguments_);
+    execute();
     stream_.wait();
   }
 
-  std::string remark() const override { return onednn_remark(multiply_); }
-
  private:
-  int threads_;
-  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
-  dnnl::stream stream_{engine_};
   ReorderedMemory a_, b_;
   memory c_;
-  dnnl::matmul multiply_;
-  std::unordered_map<int, memory> arguments_;
 };
 
 constexpr VariantInfo info{

@@ -1,8 +1,6 @@
 // oneDNN's matmul primitive on operands quantized to int8, the weights by prepare(), A by run(),
 // with one step for each: its reorder into the weights' layout knows no other.
-#include <unordered_map>
-
-#include "kernels/common/cpu/openmp_threads.hpp"
+#include "kernels/common/onednn_plan.hpp"
 #include "kernels/common/onednn_quantized.hpp"
 #include "kernels/matmul/matmul.hpp"
 
@@ -25,10 +23,9 @@ static_assert(info.quantization_error == narrow::quantization_error);
 
 using dnnl::memory;
 
-class OneDnnInt8 final : public Plan {
+class OneDnnInt8 final : public OneDnnPlan<Operands> {
  public:
-  OneDnnInt8(const Problem& p, const Resources& resources)
-      : problem_(p), threads_(resources.threads) {
+  OneDnnInt8(const Problem& p, const Resources& resources) : OneDnnPlan(resources), problem_(p) {
     narrow::require_quantized(!p.transpose_a && !p.transpose_b, p.k);
     const OpenMpThreads scope(threads_);
     const auto matrix = [](std::int64_t rows, std::int64_t columns, memory::data_type type,
@@ -41,18 +38,15 @@ class OneDnnInt8 final : public Plan {
     dnnl::primitive_attr attributes;
     attributes.set_scales_mask(DNNL_ARG_SRC, 0);
     attributes.set_scales_mask(DNNL_ARG_WEIGHTS, 0);
-    try {
+    create_or_throw("oneDNN has no such product of int8 on this CPU", [&] {
       const auto described =
           describe<dnnl::matmul>(engine_, attributes, matrix(p.m, p.k, Type::s8, Tag::any),
                                  matrix(p.k, p.n, Type::s8, Tag::any), c);
-      multiply_ = dnnl::matmul(described);
+      primitive_ = dnnl::matmul(described);
       a_.set(matrix(p.m, p.k, Type::f32, Tag::ab), described.src_desc(), engine_);
       b_.set(matrix(p.k, p.n, Type::f32, Tag::ab), described.weights_desc(), engine_);
-    } catch (const dnnl::error& error) {
-      if (error.status != dnnl_unimplemented) throw;
-      throw Unsupported("oneDNN has no such product of int8 on this CPU");
-    }
-    c_ = memory(c, engine_, nullptr);
+    });
+    c_ = memory_of(c);
     arguments_ = {{DNNL_ARG_SRC, a_.chosen},
                   {DNNL_ARG_WEIGHTS, b_.chosen},
                   {DNNL_ARG_DST, c_},
@@ -70,21 +64,14 @@ class OneDnnInt8 final : public Plan {
     const OpenMpThreads scope(threads_);
     a_.quantize(stream_, o.a, problem_.m * problem_.k, threads_);
     c_.set_data_handle(o.c);
-    multiply_.execute(stream_, arguments_);
+    execute();
     stream_.wait();
   }
 
-  std::string remark() const override { return onednn_remark(multiply_); }
-
  private:
   Problem problem_;
-  int threads_;
-  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
-  dnnl::stream stream_{engine_};
   QuantizedMemory a_, b_;
   memory c_;
-  dnnl::matmul multiply_;
-  std::unordered_map<int, memory> arguments_;
 };
 
 const Registration registration{info, make_plan<Matmul, OneDnnInt8>};

@@ -6,15 +6,11 @@
 
 namespace stepladder::max_pool {
 
-class OneDnn final : public Plan {
+class OneDnn final : public OneDnnPooling<Operands> {
  public:
   OneDnn(const Problem& p, const Resources& resources)
-      : pooling_(p, resources, dnnl::algorithm::pooling_max) {}
-  void run(const Operands& o) override { pooling_.run(o.x, o.y, o.argmax); }
-  std::string remark() const override { return pooling_.remark(); }
-
- private:
-  OneDnnPooling pooling_;
+      : OneDnnPooling(p, resources, dnnl::algorithm::pooling_max) {}
+  void run(const Operands& o) override { pool(o.x, o.y, o.argmax); }
 };
 
 }  // namespace stepladder::max_pool

@@ -1,7 +1,5 @@
 // oneDNN's reorder primitive.
-#include "kernels/common/onednn.hpp"
-
-#include "kernels/common/cpu/openmp_threads.hpp"
+#include "kernels/common/onednn_plan.hpp"
 #include "kernels/reorder/reorder.hpp"
 
 namespace stepladder::reorder {
@@ -10,69 +8,44 @@ namespace {
 using dnnl::memory;
 
 memory::format_tag tag_of(Layout layout) {
-  switch (layout) {
-    case Layout::nchw:
-      return memory::format_tag::nchw;
-    case Layout::nhwc:
-      return memory::format_tag::nhwc;
-    case Layout::chwn:
-      return memory::format_tag::chwn;
-    case Layout::nchw16c:
-      break;
-  }
-  return memory::format_tag::nChw16c;
+  using Tag = memory::format_tag;
+  constexpr Tag tags[] = {Tag::nchw, Tag::nhwc, Tag::chwn, Tag::nChw16c};
+  return tags[static_cast<std::size_t>(layout)];
 }
 
 memory::data_type type_of(Format format) {
-  switch (format) {
-    case Format::fp32:
-      return memory::data_type::f32;
-    case Format::bf16:
-      return memory::data_type::bf16;
-    case Format::fp16:
-      return memory::data_type::f16;
-    case Format::int8:
-      break;
-  }
-  return memory::data_type::s8;
+  using Type = memory::data_type;
+  constexpr Type types[] = {Type::f32, Type::bf16, Type::f16, Type::s8};
+  return types[static_cast<std::size_t>(format)];
 }
 
-class OneDnn final : public Plan {
+class OneDnn final : public OneDnnPlan<Operands> {
  public:
-  OneDnn(const Problem& p, const Resources& resources) : threads_(resources.threads) {
+  OneDnn(const Problem& p, const Resources& resources) : OneDnnPlan(resources) {
     const OpenMpThreads scope(threads_);
     if (p.changes_format()) {  // as one row: for images it has slower kernels
-      x_ = memory({{p.x_count()}, type_of(p.from_format), memory::format_tag::a}, engine_, nullptr);
-      y_ = memory({{p.x_count()}, type_of(p.to_format), memory::format_tag::a}, engine_, nullptr);
+      x_ = memory_of({{p.x_count()}, type_of(p.from_format), memory::format_tag::a});
+      y_ = memory_of({{p.x_count()}, type_of(p.to_format), memory::format_tag::a});
     } else {
       const memory::dims sizes{p.batch, p.channels, p.height, p.width};
-      x_ = memory({sizes, memory::data_type::f32, tag_of(p.from)}, engine_, nullptr);
-      y_ = memory({sizes, memory::data_type::f32, tag_of(p.to)}, engine_, nullptr);
+      x_ = memory_of({sizes, memory::data_type::f32, tag_of(p.from)});
+      y_ = memory_of({sizes, memory::data_type::f32, tag_of(p.to)});
     }
-    try {
-      reorder_ = dnnl::reorder(x_, y_);
-    } catch (const dnnl::error& error) {
-      if (error.status != dnnl_unimplemented) throw;
-      throw Unsupported("oneDNN does not implement it on this CPU");
-    }
+    create_or_throw("oneDNN does not implement it on this CPU",
+                    [&] { primitive_ = dnnl::reorder(x_, y_); });
+    arguments_ = {{DNNL_ARG_FROM, x_}, {DNNL_ARG_TO, y_}};
   }
 
   void run(const Operands& o) override {
     const OpenMpThreads scope(threads_);
     x_.set_data_handle(const_cast<void*>(o.x));
     y_.set_data_handle(o.y);
-    reorder_.execute(stream_, x_, y_);
+    execute();
     stream_.wait();
   }
 
-  std::string remark() const override { return onednn_remark(reorder_); }
-
  private:
-  int threads_;
-  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
-  dnnl::stream stream_{engine_};
   memory x_, y_;
-  dnnl::reorder reorder_;
 };
 
 constexpr VariantInfo info{
