@@ -42,7 +42,7 @@ class Bucketed final : public Plan {
         group_(problem, resources),
         buckets_(static_cast<int>(buckets_of(problem.count, group_.ranks()))),
         longest_(ceil_div(ceil_div(problem.count, buckets_), group_.ranks()) + 1),
-        received_(aligned_array<float>(static_cast<std::size_t>(slots * longest_))) {}
+        received_(aligned_array<float>(slots * longest_)) {}
 
   void run(const Operands& o) override {
     if (group_.ranks() == 1) return copy(o.input, o.output, problem_.count);

@@ -78,8 +78,7 @@ class DoubleBinaryTree final : public Plan {
       is_inner = is_inner || node.children[0] != no_rank;
     }
     // A rank is an inner node of one tree at most.
-    if (is_inner)
-      received_ = aligned_array<float>(static_cast<std::size_t>(2 * in_flight * longest_));
+    if (is_inner) received_ = aligned_array<float>(2 * in_flight * longest_);
   }
 
   void run(const Operands& o) override {

@@ -45,7 +45,7 @@ class SegmentedRing final : public Plan {
             segments_of(static_cast<double>(problem.count) * sizeof(float) / group_.ranks()))),
         in_flight_(std::min(most_in_flight, segments_)),
         longest_(problem.count / group_.ranks() / segments_ + 2),
-        received_(aligned_array<float>(static_cast<std::size_t>(in_flight_ * longest_))) {
+        received_(aligned_array<float>(in_flight_ * longest_)) {
     sends_.fill(MPI_REQUEST_NULL);
     receives_.fill(MPI_REQUEST_NULL);
   }

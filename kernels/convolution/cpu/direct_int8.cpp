@@ -41,7 +41,7 @@ class DirectInt8 final : public Plan {
         threads_(threads_that_pay(flops(p_), resources.threads)) {
     require_quantized(p_.direction == Direction::forward, slots_ * std::ssize(at_.taps));
     const std::int64_t weights = p_.groups * panels_ * elements_ * std::ssize(at_.taps) * panel;
-    weights_ = aligned_array<std::uint32_t>(static_cast<std::size_t>(weights));
+    weights_ = aligned_array<std::uint32_t>(weights);
     images_.assign(static_cast<std::size_t>(threads_ * image_), zeros);
     channels_.resize(static_cast<std::size_t>(p_.groups * panels_ * panel));
   }

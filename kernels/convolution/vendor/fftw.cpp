@@ -81,7 +81,7 @@ class Fftw final : public Plan {
 
   void create(Operand& o) {
     const std::int64_t size = o.planes * rows_ * columns_;
-    o.padded = aligned_array<float>(static_cast<std::size_t>(size));
+    o.padded = aligned_array<float>(size);
     const auto frequencies = static_cast<std::size_t>(frequencies_ * o.planes);
     o.by_plane = aligned_array<fftwf_complex>(frequencies);
     o.spectra = aligned_array<fftwf_complex>(frequencies);

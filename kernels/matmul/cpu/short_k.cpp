@@ -31,7 +31,7 @@ class ShortK final : public Plan {
         threads_(useful_threads(problem, resources.threads)),
         divides_columns_(problem.m < (problem.transpose_b ? 64 : 2 * threads_)) {
     if (p_.k > max_k) throw Unsupported("built for a K of at most 16");
-    blocks_ = aligned_array<float>(static_cast<std::size_t>(threads_ * max_k * block_row));
+    blocks_ = aligned_array<float>(threads_ * max_k * block_row);
   }
 
   void run(const Operands& operands) override {

@@ -116,7 +116,7 @@ class SimdParts {
       : problem_(problem),
         threads_(threads),
         workspace_size_(SimdBlock::workspace(problem)),
-        workspace_(aligned_array<float>(static_cast<std::size_t>(workspace_size_ * threads))) {}
+        workspace_(aligned_array<float>(workspace_size_ * threads)) {}
 
   void compute(const Operands& operands, int thread) const {
     const Problem& p = problem_;

@@ -33,7 +33,7 @@ class MpiRows final : public Plan {
       counts_.push_back(static_cast<int>((rows.end - rows.begin) * width));
     }
     MPI_Comm_rank(communicator_, &rank_);
-    b_ = aligned_array<float>(static_cast<std::size_t>(size_of_b));
+    b_ = aligned_array<float>(size_of_b);
     const Block c = blocks_by_rows(problem, rank_).c;
     if (const std::int64_t rows = c.rows.end - c.rows.begin; rows > 0)
       product_.emplace(Problem{.m = rows,

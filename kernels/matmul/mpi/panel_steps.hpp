@@ -40,7 +40,7 @@ class PanelsOf {
         by_k_(by_k),
         place_(place),
         buffer_size_(other * width),
-        buffers_(aligned_array<float>(static_cast<std::size_t>(buffers * buffer_size_))) {}
+        buffers_(aligned_array<float>(buffers * buffer_size_)) {}
 
   Panel panel(const float* block, Range k, int owner, int buffer) const {
     const std::int64_t width = k.end - k.begin, before = k.begin - k_.begin;

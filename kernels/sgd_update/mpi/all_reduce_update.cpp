@@ -21,9 +21,8 @@ class AllReduceUpdate final : public Plan {
   AllReduceUpdate(const Problem& problem, const Resources& resources)
       : problem_(problem),
         group_(mean_of_gradients(problem), resources),
-        mean_(aligned_array<float>(static_cast<std::size_t>(problem.count))),
-        received_(aligned_array<float>(
-            static_cast<std::size_t>(all_reduce::longest_chunk(group_, problem.count)))) {}
+        mean_(aligned_array<float>(problem.count)),
+        received_(aligned_array<float>(all_reduce::longest_chunk(group_, problem.count))) {}
 
   void run(const Operands& o) override {
     const std::int64_t count = problem_.count;

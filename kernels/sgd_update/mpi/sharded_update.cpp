@@ -25,9 +25,8 @@ class ShardedUpdate final : public Plan {
   ShardedUpdate(const Problem& problem, const Resources& resources)
       : problem_(problem),
         group_(mean_of_gradients(problem), resources),
-        sums_(aligned_array<float>(static_cast<std::size_t>(problem.count))),
-        received_(aligned_array<float>(
-            static_cast<std::size_t>(all_reduce::longest_chunk(group_, problem.count)))) {}
+        sums_(aligned_array<float>(problem.count)),
+        received_(aligned_array<float>(all_reduce::longest_chunk(group_, problem.count))) {}
 
   void run(const Operands& o) override {
     const std::int64_t count = problem_.count;

@@ -30,7 +30,7 @@ class MpiReduceScatter final : public Plan {
     const auto here = static_cast<std::size_t>(group_.rank());
     first_ = firsts_[here];
     count_ = counts_[here];
-    mean_ = aligned_array<float>(static_cast<std::size_t>(count_));
+    mean_ = aligned_array<float>(count_);
   }
 
   void run(const Operands& o) override {

@@ -70,7 +70,7 @@ class SimdPooling {
     lead_ = lead;
     pitch_ = round_up(std::max(read, lead + round_up(length, longest_vector)), line_floats);
     chunk_ = std::clamp<std::int64_t>(floats_in_l1 / pitch_, 1, rows);
-    lines_ = aligned_array<float>(static_cast<std::size_t>(lines_count() * threads_));
+    lines_ = aligned_array<float>(lines_count() * threads_);
     std::fill_n(lines_.get(), lines_count() * threads_, 0.0F);
   }
 
@@ -294,7 +294,7 @@ class SimdPooling {
 
   // [count], 1 beyond the last column.
   void set_column_factors(std::int64_t count) {
-    column_factors_ = aligned_array<float>(static_cast<std::size_t>(count));
+    column_factors_ = aligned_array<float>(count);
     for (std::int64_t j = 0; j < count; ++j)
       column_factors_[j] = j < p_.out_w() ? column_factor(p_, j) : 1.0F;
   }

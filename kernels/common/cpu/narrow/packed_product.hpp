@@ -248,7 +248,7 @@ class PackedProduct final : public Plan<typename Source::Operands> {
   }
 
   static AlignedArray<std::byte> tiles(std::int64_t count) {
-    return aligned_array<std::byte>(static_cast<std::size_t>(count * tile_bytes));
+    return aligned_array<std::byte>(count * tile_bytes);
   }
   std::int64_t tiles_of_panel() const { return Kernel::column_tiles * steps_; }
   std::int64_t tiles_of_sums() const {

@@ -36,9 +36,9 @@ class AmxBackwardWeights final : public ThreadedConvolution {
         pairs_at_once_(std::clamp(steps_at_once / steps_, std::int64_t{1}, pairs_of_images())),
         parts_(pairs_of_images() < threads ? 1 : threads) {
     const std::int64_t count = threads_ * pairs_at_once_;
-    x_ = aligned_array<std::byte>(static_cast<std::size_t>(count * lines_.bytes()));
-    dy_ = aligned_array<std::byte>(static_cast<std::size_t>(count * dy_bytes_));
-    sums_ = aligned_array<float>(static_cast<std::size_t>(parts_ * p_.groups * blocks_ * block));
+    x_ = aligned_array<std::byte>(count * lines_.bytes());
+    dy_ = aligned_array<std::byte>(count * dy_bytes_);
+    sums_ = aligned_array<float>(parts_ * p_.groups * blocks_ * block);
   }
 
   void run_phase(int phase, int thread, const Operands& operands) override {

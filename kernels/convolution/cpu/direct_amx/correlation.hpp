@@ -31,8 +31,8 @@ class AmxCorrelation final : public ThreadedCorrelation {
       subs_.push_back(sub_of(each));
       lines_bytes_ = std::max(lines_bytes_, subs_.back().lines.bytes());
     }
-    packed_ = aligned_array<std::byte>(static_cast<std::size_t>(packed_size_));
-    lines_ = aligned_array<std::byte>(static_cast<std::size_t>(threads_ * lines_bytes_));
+    packed_ = aligned_array<std::byte>(packed_size_);
+    lines_ = aligned_array<std::byte>(threads_ * lines_bytes_);
     if constexpr (is_quantized)
       channels_.resize(static_cast<std::size_t>(p_.groups * panels() * panel));
   }

@@ -59,7 +59,7 @@ class DirectPixelsCorrelation final : public ThreadedCorrelation {
               (row % rows_.stride * columns_.remainders() + column % columns_.stride) * plane_ +
               row / rows_.stride * pitch_ + column / columns_.stride);
         }
-    packed_ = aligned_array<float>(static_cast<std::size_t>(packed_size_));
+    packed_ = aligned_array<float>(packed_size_);
     for (int thread = 0; thread < threads; ++thread)
       bands_.push_back(panels_of_b(source_channels_ * channel_pitch_ + max_vectors(1) * lanes));
   }

@@ -45,8 +45,7 @@ class FftBackwardWeights final : public ThreadedConvolution {
     parts_ = std::min(x.vectors(), ceil_div(threads, p_.groups * transform_.half_rows()));
     x_half_ = zeros(x.half_size(image_rows_));
     dy_half_ = zeros(dy.half_size(image_rows_));
-    dw_half_ =
-        aligned_array<float>(std::size_t(p_.groups * p_.group_in() * out_vectors_ * filter_size()));
+    dw_half_ = aligned_array<float>(p_.groups * p_.group_in() * out_vectors_ * filter_size());
   }
 
   void run_phase(int phase, int thread, const Operands& operands) override {
@@ -95,11 +94,11 @@ class FftBackwardWeights final : public ThreadedConvolution {
               .step_h = g.pixels_h_,
               .step_w = g.pixels_w_},
              g.tile_, g.grid_),
-          x_spectra(aligned_array<float>(std::size_t(x.matrices_size()))),
-          dy_spectra(aligned_array<float>(std::size_t(dy.matrices_size()))),
+          x_spectra(aligned_array<float>(x.matrices_size())),
+          dy_spectra(aligned_array<float>(dy.matrices_size())),
           sum_pitch(g.p_.group_in() * 2 * dy.row() + lanes),
-          sums(aligned_array<float>(std::size_t(g.transform_.frequencies(0) * sum_pitch))),
-          filter(aligned_array<float>(std::size_t(g.p_.kernel_h * g.p_.kernel_w * lanes))) {}
+          sums(aligned_array<float>(g.transform_.frequencies(0) * sum_pitch)),
+          filter(aligned_array<float>(g.p_.kernel_h * g.p_.kernel_w * lanes)) {}
 
     Spectra x, dy;
     AlignedArray<float> x_spectra, dy_spectra;  // of one row and one block of tiles
@@ -109,7 +108,7 @@ class FftBackwardWeights final : public ThreadedConvolution {
   };
 
   static AlignedArray<float> zeros(std::int64_t count) {
-    AlignedArray<float> array = aligned_array<float>(std::size_t(count));
+    AlignedArray<float> array = aligned_array<float>(count);
     std::fill_n(array.get(), count, 0.0F);
     return array;
   }

@@ -40,7 +40,7 @@ class FftCorrelation final : public ThreadedCorrelation {
         outputs_w_(tile.columns - p_.kernel_w + 1),
         grid_(p_.batch, ceil_div(target_h_, outputs_h_), ceil_div(target_w_, outputs_w_),
               p_.group_in() * p_.group_out(), threads),
-        filters_(aligned_array<float>(std::size_t(p_.groups * group_filters()))) {
+        filters_(aligned_array<float>(p_.groups * group_filters())) {
     for (int thread = 0; thread < threads; ++thread) workspaces_.emplace_back(*this);
   }
 
@@ -62,16 +62,16 @@ class FftCorrelation final : public ThreadedCorrelation {
                   .step_w = c.outputs_w_},
                  c.tile_, c.grid_),
           image_rows(c.grid_.block_tiles() / c.grid_.columns()),
-          half(aligned_array<float>(std::size_t(source.half_size(image_rows)))),
-          spectra(aligned_array<float>(std::size_t(source.matrices_size()))),
+          half(aligned_array<float>(source.half_size(image_rows))),
+          spectra(aligned_array<float>(source.matrices_size())),
           product_pitch(c.grid_.block_tiles() * 2 * c.panels_ * panel + lanes),
-          products(aligned_array<float>(std::size_t(c.transform_.frequencies(0) * product_pitch))),
-          target_half(aligned_array<float>(
-              std::size_t(c.grid_.block_tiles() * c.target_vectors_ * c.target_tile()))),
-          window(aligned_array<float>(std::size_t(c.grid_.block_rows() * c.outputs_h_ *
-                                                  c.grid_.columns() * c.outputs_w_ * lanes))),
-          filter(aligned_array<float>(std::size_t(c.tile_.rows * c.p_.kernel_w * lanes))),
-          filter_half(aligned_array<float>(std::size_t(c.filter_half_size()))) {
+          products(aligned_array<float>(c.transform_.frequencies(0) * product_pitch)),
+          target_half(
+              aligned_array<float>(c.grid_.block_tiles() * c.target_vectors_ * c.target_tile())),
+          window(aligned_array<float>(c.grid_.block_rows() * c.outputs_h_ * c.grid_.columns() *
+                                      c.outputs_w_ * lanes)),
+          filter(aligned_array<float>(c.tile_.rows * c.p_.kernel_w * lanes)),
+          filter_half(aligned_array<float>(c.filter_half_size())) {
       std::fill_n(filter.get(), c.tile_.rows * c.p_.kernel_w * lanes, 0.0F);
       std::fill_n(filter_half.get(), c.filter_half_size(), 0.0F);
     }

@@ -44,7 +44,7 @@ class Spectra {
         line_(((columns_ - 1) * tile_pitch_ + tile.columns) * pair),
         row_(vectors_ * lanes),
         pitch_(grid.block_tiles() * 2 * row_ + lanes),
-        window_(aligned_array<float>(std::size_t(tile.rows * window_columns_ * lanes))) {
+        window_(aligned_array<float>(tile.rows * window_columns_ * lanes)) {
     std::fill_n(window_.get(), tile.rows * window_columns_ * lanes, 0.0F);
   }
 

@@ -40,13 +40,11 @@ class PointwiseBackwardData final : public ThreadedConvolution {
     workspaces_.resize(static_cast<std::size_t>(threads));
     for (Workspace& workspace : workspaces_) {
       const std::int64_t block = block_panels_ * Tile::rows;
-      workspace.dy = aligned_array<float>(static_cast<std::size_t>(block * kc_));
+      workspace.dy = aligned_array<float>(block * kc_);
       workspace.w = panels_of_b(kc_ * Tile::columns);
       const std::int64_t columns = ceil_div(p_.group_in(), Tile::columns);
-      workspace.dx =
-          aligned_array<float>(static_cast<std::size_t>(columns * block * Tile::columns));
-      workspace.dx_transposed =
-          aligned_array<float>(static_cast<std::size_t>(block * Tile::columns));
+      workspace.dx = aligned_array<float>(columns * block * Tile::columns);
+      workspace.dx_transposed = aligned_array<float>(block * Tile::columns);
       workspace.x_segments.reserve(static_cast<std::size_t>(block));
       workspace.y_segments.reserve(static_cast<std::size_t>(block));
     }

@@ -39,8 +39,8 @@ class PointwiseBackwardWeights final : public ThreadedConvolution {
     blocks_ = image_parts_ > 1 ? p_.batch * image_parts_ : ceil_div(pairs_.total(), kc_);
     workspaces_.resize(static_cast<std::size_t>(threads));
     for (Workspace& workspace : workspaces_) {
-      workspace.dy = aligned_array<float>(static_cast<std::size_t>(max_mc * kc_ + lanes));
-      workspace.x = aligned_array<float>(static_cast<std::size_t>(Tile::columns * kc_ + lanes));
+      workspace.dy = aligned_array<float>(max_mc * kc_ + lanes);
+      workspace.x = aligned_array<float>(Tile::columns * kc_ + lanes);
       workspace.panel = panels_of_b(kc_ * Tile::columns);
       workspace.x_segments.reserve(static_cast<std::size_t>(kc_));
       workspace.y_segments.reserve(static_cast<std::size_t>(kc_));

@@ -47,8 +47,7 @@ class PointwiseCorrelation final : public ThreadedConvolution {
     workspaces_.resize(static_cast<std::size_t>(threads));
     for (Workspace& workspace : workspaces_) {
       workspace.source = panels_of_b(max_columns_ / Tile::columns * panel_size());
-      workspace.target = aligned_array<float>(
-          static_cast<std::size_t>(in_place_ ? 0 : target_channels_ * max_columns_));
+      workspace.target = aligned_array<float>(in_place_ ? 0 : target_channels_ * max_columns_);
       workspace.source_segments.reserve(static_cast<std::size_t>(max_columns_));
       workspace.target_segments.reserve(static_cast<std::size_t>(max_columns_));
     }

@@ -53,7 +53,7 @@ class TiledBackwardWeights final : public ThreadedConvolution {
     for (std::int64_t channel = 0; channel < p_.group_in(); channel += channels_)
       add_panels(channel, std::min(channels_, p_.group_in() - channel));
 
-    partials_ = aligned_array<float>(static_cast<std::size_t>(partial_count_ * p_.w_count()));
+    partials_ = aligned_array<float>(partial_count_ * p_.w_count());
     workspaces_.resize(static_cast<std::size_t>(threads));
     for (Workspace& workspace : workspaces_) {
       workspace.block.reserve(grid_);
@@ -61,8 +61,7 @@ class TiledBackwardWeights final : public ThreadedConvolution {
           static_cast<std::size_t>(floats_of_channel * channels_) + Vector::size);
       workspace.panel =
           panels_of_b(grid_.block_pixels * Tile::columns + std::int64_t{Vector::size});
-      workspace.dy = aligned_array<float>(
-          static_cast<std::size_t>(grid_.block_pixels * row_panels() * Tile::rows));
+      workspace.dy = aligned_array<float>(grid_.block_pixels * row_panels() * Tile::rows);
     }
   }
 

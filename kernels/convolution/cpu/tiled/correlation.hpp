@@ -36,7 +36,7 @@ class TiledCorrelation final : public ThreadedCorrelation {
  public:
   TiledCorrelation(const Problem& problem, int threads) : ThreadedCorrelation(problem, threads) {
     for (const Correlation& each : correlations_.all) add_sub_correlation(each.h, each.w);
-    packed_ = aligned_array<float>(static_cast<std::size_t>(packed_size_));
+    packed_ = aligned_array<float>(packed_size_);
     workspaces_.resize(static_cast<std::size_t>(threads));
     for (Workspace& workspace : workspaces_) allocate(workspace);
   }

@@ -66,7 +66,7 @@ class Im2col final : public Plan {
       : p_(problem),
         taps_(p_.group_in() * p_.kernel_h * p_.kernel_w),
         pixels_(p_.out_h() * p_.out_w()),
-        columns_(aligned_array<float>(static_cast<std::size_t>(taps_ * pixels_))) {}
+        columns_(aligned_array<float>(taps_ * pixels_)) {}
 
   void run(const Operands& t) override {
     for (std::int64_t n = 0; n < p_.batch; ++n)

@@ -17,8 +17,7 @@ class UnfoldedProduct final : public Plan {
         taps_(p_.group_in() * p_.kernel_h * p_.kernel_w),
         pixels_(p_.out_h() * p_.out_w()),
         row_(is_transposed() ? taps_ + line_floats : pixels_ + line_floats),
-        columns_(aligned_array<float>(
-            static_cast<std::size_t>((is_transposed() ? pixels_ : taps_) * row_))) {}
+        columns_(aligned_array<float>((is_transposed() ? pixels_ : taps_) * row_)) {}
 
   void run(const Operands& t) override {
     for (std::int64_t n = 0; n < p_.batch; ++n)

@@ -58,8 +58,7 @@ class WinogradBackwardWeights final : public ThreadedConvolution {
                  g.grid_, outputs),
           tiles(panels_of_b(source.tiles_size())),
           gradient(g.p_, g.grid_),
-          partials(aligned_array<float>(
-              static_cast<std::size_t>(g.p_.groups * g.panels_ * positions * g.partial_size_))) {}
+          partials(aligned_array<float>(g.p_.groups * g.panels_ * positions * g.partial_size_)) {}
 
     Source source;
     AlignedArray<float> tiles;

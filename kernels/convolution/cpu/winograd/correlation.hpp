@@ -33,8 +33,7 @@ class WinogradCorrelation final : public ThreadedCorrelation {
         panels_(ceil_div(target_channels_, panel)),
         grid_(p_.batch, ceil_div(target_h_, outputs), ceil_div(target_w_, outputs),
               p_.group_in() * p_.group_out(), threads),
-        weights_(aligned_array<float>(
-            static_cast<std::size_t>(p_.groups * panels_ * positions * source_channels_ * panel))) {
+        weights_(aligned_array<float>(p_.groups * panels_ * positions * source_channels_ * panel)) {
     for (int thread = 0; thread < threads; ++thread) workspaces_.emplace_back(*this);
   }
 
@@ -58,9 +57,9 @@ class WinogradCorrelation final : public ThreadedCorrelation {
                  c.grid_, outputs),
           tiles(panels_of_b(source.tiles_size())),
           pitch(c.grid_.block_tiles() * panel + lanes),
-          products(aligned_array<float>(static_cast<std::size_t>(positions * pitch))),
-          window(aligned_array<float>(static_cast<std::size_t>(
-              c.grid_.block_rows() * c.grid_.columns() * outputs * outputs * lanes))) {}
+          products(aligned_array<float>(positions * pitch)),
+          window(aligned_array<float>(c.grid_.block_rows() * c.grid_.columns() * outputs * outputs *
+                                      lanes)) {}
 
     Source source;
     AlignedArray<float> tiles;

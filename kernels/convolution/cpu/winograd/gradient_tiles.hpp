@@ -28,9 +28,8 @@ class WinogradGradientTiles {
       : p_(problem),
         columns_(grid.columns()),
         pitch_(grid.block_tiles() * panel + lanes),
-        window_(aligned_array<float>(
-            static_cast<std::size_t>(grid.block_rows() * columns_ * outputs * outputs * lanes))),
-        tiles_(aligned_array<float>(static_cast<std::size_t>(positions * pitch_))) {
+        window_(aligned_array<float>(grid.block_rows() * columns_ * outputs * outputs * lanes)),
+        tiles_(aligned_array<float>(positions * pitch_)) {
     // Lanes without a channel are transformed and multiplied too: no denormal numbers in them.
     std::fill_n(window_.get(), grid.block_rows() * columns_ * outputs * outputs * lanes, 0.0F);
     std::fill_n(tiles_.get(), positions * pitch_, 0.0F);

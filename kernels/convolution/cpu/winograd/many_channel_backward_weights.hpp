@@ -84,7 +84,7 @@ class WinogradManyChannelBackwardWeights final : public ThreadedConvolution {
                   .left = -g.p_.pad_w},
                  g.grid_, Gradient::outputs),
           gradient(g.p_, g.grid_),
-          products(aligned_array<float>(static_cast<std::size_t>(positions * pitch))) {}
+          products(aligned_array<float>(positions * pitch)) {}
 
     Source source;
     Gradient gradient;

@@ -37,9 +37,9 @@ class WinogradSource {
         window_columns_((columns_ - 1) * outputs + tile),
         row_(round_up(image.channels, lanes)),
         pitch_(grid.block_tiles() * row_ + lanes),
-        window_(aligned_array<float>(static_cast<std::size_t>(
-            ((grid.block_rows() - 1) * outputs + tile) * window_columns_ * lanes))),
-        half_(aligned_array<float>(static_cast<std::size_t>(tile * window_columns_ * lanes))) {
+        window_(aligned_array<float>(((grid.block_rows() - 1) * outputs + tile) * window_columns_ *
+                                     lanes)),
+        half_(aligned_array<float>(tile * window_columns_ * lanes)) {
     // Lanes without a channel are transformed too: denormal numbers in them would cost up to 20x.
     std::fill_n(window_.get(), ((grid.block_rows() - 1) * outputs + tile) * window_columns_ * lanes,
                 0.0F);

@@ -16,8 +16,7 @@ class VectorPlan final : public Plan {
  public:
   VectorPlan(const Problem& p, const Resources& resources) : p_(p), threads_(resources.threads) {
     if (p.layer == Layer::local_response_normalization && p.direction == Direction::backward)
-      workspace_ = aligned_array<float>(
-          static_cast<std::size_t>(2 * threads_ * p.channels * block_positions(p, threads_)));
+      workspace_ = aligned_array<float>(2 * threads_ * p.channels * block_positions(p, threads_));
   }
 
   void run(const Operands& o) override {

@@ -52,13 +52,11 @@ class Skinny final : public Plan {
       throw Unsupported(
           "more than 16 rows or columns of C only if the long operand takes at most 2 MiB for each "
           "thread");
-    if (packs_short())
-      short_ = aligned_array<float>(static_cast<std::size_t>(rows_ * packed_row()));
-    if (divides_k_)
-      partial_ = aligned_array<float>(static_cast<std::size_t>((threads_ - 1) * rows_ * columns_));
+    if (packs_short()) short_ = aligned_array<float>(rows_ * packed_row());
+    if (divides_k_) partial_ = aligned_array<float>((threads_ - 1) * rows_ * columns_);
     if (streams_ && !uses_tiles()) {
       block_floats_ = round_up(StreamRows::workspace(rows_, columns_), line_floats);
-      blocks_ = aligned_array<float>(static_cast<std::size_t>(threads_ * block_floats_));
+      blocks_ = aligned_array<float>(threads_ * block_floats_);
     }
   }
 

@@ -16,8 +16,7 @@ class TriangleRows {
   explicit TriangleRows(const Problem& problem)
       : problem_(problem),
         copies_b_(problem.transpose_b),
-        rows_of_b_(aligned_array<float>(
-            static_cast<std::size_t>(problem.transpose_b ? problem.k * problem.n : 0))) {
+        rows_of_b_(aligned_array<float>(problem.transpose_b ? problem.k * problem.n : 0)) {
     if (!problem.triangle) throw Unsupported("for the rows of a triangle; openmp divides others");
     if (problem.transpose_a) throw Unsupported("A must not be transposed");
     problem_.transpose_b = false;

@@ -61,7 +61,7 @@ class SimdPooling {
 
   void allocate_lines(std::int64_t count, float fill) {
     lines_count_ = round_up(count, 16);
-    lines_ = aligned_array<float>(static_cast<std::size_t>(lines_count_ * threads_));
+    lines_ = aligned_array<float>(lines_count_ * threads_);
     std::fill_n(lines_.get(), lines_count_ * threads_, fill);
   }
 
@@ -82,8 +82,8 @@ class SimdPooling {
     if (first_direct_ > 0 || direct_planes_ < p.planes())
       allocate_lines(line_rows_ * pitch_, -std::numeric_limits<float>::infinity());
     if (padded) {
-      first_inside_ = aligned_array<float>(static_cast<std::size_t>(columns));
-      last_inside_ = aligned_array<float>(static_cast<std::size_t>(columns));
+      first_inside_ = aligned_array<float>(columns);
+      last_inside_ = aligned_array<float>(columns);
       for (std::int64_t j = 0; j < columns; ++j) {
         const std::int64_t corner = j * p.stride_w - p.pad_w;
         first_inside_[j] = static_cast<float>(std::max<std::int64_t>(0, -corner));
@@ -146,9 +146,9 @@ class SimdPooling {
         planes_within((p.out_h() - 1) * p.out_w() + columns - smallest, p.out_h() * p.out_w());
     line_rows_ = p.out_h() + 1;  // the first one stays empty
     allocate_lines(line_rows_ * pitch_, 0);
-    argmax_lines_ = aligned_array<std::uint8_t>(static_cast<std::size_t>(lines_count_ * threads_));
+    argmax_lines_ = aligned_array<std::uint8_t>(lines_count_ * threads_);
     std::fill_n(argmax_lines_.get(), lines_count_ * threads_, std::uint8_t{0});
-    inside_ = aligned_array<float>(static_cast<std::size_t>(2 * columns));
+    inside_ = aligned_array<float>(2 * columns);
     for (std::int64_t t = 0; t < 2; ++t)
       for (std::int64_t m = 0; m < columns; ++m) {
         const std::int64_t j = m - smallest - t;
