@@ -44,9 +44,9 @@ struct Links {
   // Every rank of a node copies n bytes to shared memory and then those of another rank from there;
   // they come from the other core's cache.
   CostCurve handoff;
-  // Seconds for a byte of fp32 that every rank rounds to bf16 in its caches: the unit of codes, which
-  // are bound by arithmetic, so that they take about the same time per byte in the caches and beyond
-  // them. The factors of the rungs were fitted to times of two ranks on Zen 4.
+  // Seconds for a byte of fp32 that every rank rounds to bf16 in its caches: the unit of codes,
+  // which are bound by arithmetic, so that they take about the same time per byte in the caches and
+  // beyond them. The factors of the rungs were fitted to times of two ranks on Zen 4.
   double code = 0;
 };
 

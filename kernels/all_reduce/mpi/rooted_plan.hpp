@@ -1,4 +1,4 @@
-// The plan of gather_broadcast and binomial_tree: rank 0 completes the sum, divides it for the mean,
+// The plan of gather_broadcast and binomial_tree: rank 0 completes the sum, divides it for a mean
 // and sends it back.
 #pragma once
 

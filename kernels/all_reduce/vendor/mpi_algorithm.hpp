@@ -16,7 +16,7 @@ namespace stepladder::all_reduce {
 // "Open MPI v4.1.4"
 std::string mpi_library();
 
-// MPI_Allreduce of the operands, in messages of at most longest_message, and the division of a mean.
+// MPI_Allreduce in messages of at most longest_message, and the division of a mean.
 void mpi_allreduce(const Problem& problem, const Operands& o, MPI_Comm communicator);
 
 // A duplicate of the communicator that runs MPI_Allreduce by one algorithm, a name in Open MPI's
