@@ -1,4 +1,4 @@
-// The cost model of messages: curves, lines through them, and the predictions of the variants.
+// The cost model of messages: curves and the predictions of the variants.
 #include "kernels/common/links.hpp"
 
 #include <gtest/gtest.h>
