@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,6 +37,11 @@ inline std::vector<Verdict> verdicts_of(Case& problem, const std::vector<Variant
 
 inline Verdict verdict_of(Case& problem, const Variant& variant, int threads = 1) {
   return verdicts_of(problem, {variant}, threads).front();
+}
+
+template <class Primitive>
+Verdict verdict_of(const typename Primitive::Problem& problem, const Variant& variant) {
+  return verdict_of(*make_case<Primitive>(problem, "test", "test"), variant);
 }
 
 // A variant that is not in the registry, so that no ladder, step or other test has it. It supports
@@ -70,6 +77,56 @@ testing::AssertionResult is_caught(const typename Primitive::Problem& problem,
   return says(verdict.reason, {part}) << " (" << variant.name << ")";
 }
 
+// A rung that is wrong on purpose, and part of the reason that the verifier gives.
+template <class Primitive>
+struct Fault {
+  const char* name;
+  typename Primitive::Problem problem;
+  Factory<Primitive> factory;
+  const char* reason;
+
+  testing::AssertionResult is_caught() const {
+    return stepladder::is_caught<Primitive>(problem, unregistered<Primitive>(name, factory),
+                                            reason);
+  }
+};
+
+// Computes in its first run and returns that result in all others. `result` is the span that
+// `compute` writes to.
+template <class Primitive, auto compute, auto result>
+class StaleResult final : public PlanOf<Primitive> {
+ public:
+  StaleResult(const typename Primitive::Problem& problem, const Resources&) : problem_(problem) {}
+  void run(const typename Primitive::Operands& operands) override {
+    const std::span<float> current = result(problem_, operands);
+    if (kept_.empty()) {
+      compute(problem_, operands);
+      kept_.assign(current.begin(), current.end());
+    }
+    std::copy(kept_.begin(), kept_.end(), current.begin());
+  }
+
+ private:
+  typename Primitive::Problem problem_;
+  std::vector<float> kept_;
+};
+
+// Whether the variant passes on the problem.
+template <class Primitive>
+testing::AssertionResult passes(const typename Primitive::Problem& problem,
+                                const Variant& variant) {
+  const Verdict verdict = verdict_of<Primitive>(problem, variant);
+  if (verdict.outcome == Outcome::passed) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << variant.name << " on " << direction(problem) << " "
+                                     << shape(problem) << ": " << verdict.reason;
+}
+
+template <class Primitive>
+testing::AssertionResult passes(const typename Primitive::Problem& problem,
+                                Factory<Primitive> correct) {
+  return passes<Primitive>(problem, unregistered<Primitive>("correct", correct));
+}
+
 // Whether the registered serial rungs that build on nothing pass; there must be one.
 template <class Primitive>
 testing::AssertionResult first_rungs_pass(const typename Primitive::Problem& problem) {
@@ -79,10 +136,7 @@ testing::AssertionResult first_rungs_pass(const typename Primitive::Problem& pro
         variant.info->technique == Technique::serial && *variant.info->builds_on == '\0';
     if (!is_first || !variant.why_unavailable.empty()) continue;
     ++tried;
-    const std::unique_ptr<Case> owned = make_case<Primitive>(problem, "test", "test");
-    const Verdict verdict = verdict_of(*owned, variant);
-    if (verdict.outcome != Outcome::passed)
-      return testing::AssertionFailure() << variant.name << ": " << verdict.reason;
+    if (const auto result = passes<Primitive>(problem, variant); !result) return result;
   }
   if (tried == 0) return testing::AssertionFailure() << "the ladder has no first rung";
   return testing::AssertionSuccess();

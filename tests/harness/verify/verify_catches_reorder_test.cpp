@@ -100,11 +100,8 @@ TEST(VerifyCatchesReorder, FaultsOfConversions) {
 
 TEST(VerifyCatchesReorder, NothingInCorrectKernels) {
   for (const Problem& problem : all) {
-    EXPECT_TRUE(first_rungs_pass<Reorder>(problem)) << direction(problem);
-    const std::unique_ptr<Case> owned = make_case<Reorder>(problem, "test", "test");
-    EXPECT_EQ(verdict_of(*owned, unregistered<Reorder>("correct", plan_of<correct>)).outcome,
-              Outcome::passed)
-        << direction(problem);
+    EXPECT_TRUE(first_rungs_pass<Reorder>(problem));
+    EXPECT_TRUE(passes<Reorder>(problem, plan_of<correct>));
   }
 }
 

@@ -136,9 +136,7 @@ TEST(VerifyCatchesSgdUpdate, WrongRules) {
 TEST(VerifyCatchesSgdUpdate, NothingInCorrectKernels) {
   for (const Optimizer optimizer : optimizers) {
     EXPECT_TRUE(first_rungs_pass<SgdUpdate>(problem_of(optimizer)));
-    const std::unique_ptr<Case> owned = make_case<SgdUpdate>(problem_of(optimizer), "test", "test");
-    EXPECT_EQ(verdict_of(*owned, unregistered<SgdUpdate>("correct", plan_of<update_all>)).outcome,
-              Outcome::passed);
+    EXPECT_TRUE(passes<SgdUpdate>(problem_of(optimizer), plan_of<update_all>));
   }
 }
 
