@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "harness/io/nearest.hpp"
+
 namespace stepladder {
 
 // The message of the std::runtime_error that `action` throws; empty if it throws none.
@@ -16,6 +18,17 @@ std::string error_of(Action action) {
     action();
   } catch (const std::runtime_error& error) {
     return error.what();
+  }
+  return "";
+}
+
+// The first suggestion of the UnknownName that `action` throws; empty if it throws none.
+template <class Action>
+std::string suggestion_of(Action action) {
+  try {
+    action();
+  } catch (const UnknownName& error) {
+    return error.suggestions().empty() ? "" : error.suggestions().front();
   }
   return "";
 }

@@ -29,7 +29,9 @@ class TemporaryFolder {
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
 
+  // The name may be a path below the folder.
   std::filesystem::path write(const std::string& name, std::string_view content) const {
+    std::filesystem::create_directories((path_ / name).parent_path());
     // A new file: some file systems flush a truncated and rewritten file, which is slow.
     std::filesystem::remove(path_ / name);
     std::ofstream(path_ / name, std::ios::binary) << content;

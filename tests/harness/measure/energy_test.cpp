@@ -13,7 +13,6 @@ namespace {
 class Energy : public testing::Test {
  protected:
   void add_zone(const std::string& zone, const std::string& name) {
-    std::filesystem::create_directories(folder_ / zone);
     folder_.write(zone + "/name", name + "\n");
     folder_.write(zone + "/max_energy_range_uj", "1000000\n");
     set(zone, 0);

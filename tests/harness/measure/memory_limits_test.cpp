@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 
 #include <cmath>
-#include <fstream>
 
 #include "harness/measure/machine.hpp"
 #include "tests/temporary_folder.hpp"
@@ -18,10 +17,7 @@ constexpr double mib = 1 << 20;
 
 class ControlGroups : public testing::Test {
  protected:
-  void write(const fs::path& file, const std::string& text) {
-    fs::create_directories((root() / file).parent_path());
-    std::ofstream(root() / file) << text << "\n";
-  }
+  void write(const fs::path& file, const std::string& text) { folder_.write(file, text + "\n"); }
   const fs::path& root() const { return folder_.path(); }
 
  private:

@@ -4,60 +4,50 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 
 #include "tests/temporary_folder.hpp"
 
 namespace stepladder {
 namespace {
 
-namespace fs = std::filesystem;
-
 class ProcessorQuota : public testing::Test {
  protected:
-  void write(const fs::path& file, const std::string& text) const {
-    fs::create_directories((folder_.path() / file).parent_path());
-    std::ofstream(folder_.path() / file) << text;
-  }
-  double quota() const {
-    return processor_quota(folder_.path() / "fs", folder_.path() / "process");
-  }
+  double quota() const { return processor_quota(folder_ / "fs", folder_ / "process"); }
 
- private:
   TemporaryFolder folder_;
 };
 
 TEST_F(ProcessorQuota, WithoutFilesThereIsNoLimit) {
   EXPECT_TRUE(std::isinf(quota()));
-  write("process", "0::/\n");
+  folder_.write("process", "0::/\n");
   EXPECT_TRUE(std::isinf(quota()));
-  write("fs/cpu.max", "max 100000\n");
+  folder_.write("fs/cpu.max", "max 100000\n");
   EXPECT_TRUE(std::isinf(quota()));
 }
 
 TEST_F(ProcessorQuota, IsTheLeastOfTheGroupAndThoseAboveIt) {
-  write("process", "0::/pod/container\n");
-  write("fs/pod/container/cpu.max", "300000 100000\n");
+  folder_.write("process", "0::/pod/container\n");
+  folder_.write("fs/pod/container/cpu.max", "300000 100000\n");
   EXPECT_EQ(quota(), 3);
-  write("fs/pod/cpu.max", "150000 100000\n");
+  folder_.write("fs/pod/cpu.max", "150000 100000\n");
   EXPECT_EQ(quota(), 1.5);
-  write("fs/pod/cpu.max", "max 100000\n");
+  folder_.write("fs/pod/cpu.max", "max 100000\n");
   EXPECT_EQ(quota(), 3);
 }
 
 TEST_F(ProcessorQuota, IsReadFromTheRootWhereThePathIsThatOfTheHost) {
-  write("process", "0::/docker/0123\n");
-  write("fs/cpu.max", "50000 100000\n");
+  folder_.write("process", "0::/docker/0123\n");
+  folder_.write("fs/cpu.max", "50000 100000\n");
   EXPECT_EQ(quota(), 0.5);
 }
 
 TEST_F(ProcessorQuota, IsThatOfVersionOneToo) {
-  write("process", "5:memory:/a\n4:cpu,cpuacct:/a\n3:cpuset:/b\n");
-  write("fs/cpu,cpuacct/a/cpu.cfs_quota_us", "200000\n");
-  write("fs/cpu,cpuacct/a/cpu.cfs_period_us", "100000\n");
-  write("fs/cpuset/b/cpu.max", "1 100000\n");
+  folder_.write("process", "5:memory:/a\n4:cpu,cpuacct:/a\n3:cpuset:/b\n");
+  folder_.write("fs/cpu,cpuacct/a/cpu.cfs_quota_us", "200000\n");
+  folder_.write("fs/cpu,cpuacct/a/cpu.cfs_period_us", "100000\n");
+  folder_.write("fs/cpuset/b/cpu.max", "1 100000\n");
   EXPECT_EQ(quota(), 2);
-  write("fs/cpu,cpuacct/a/cpu.cfs_quota_us", "-1\n");
+  folder_.write("fs/cpu,cpuacct/a/cpu.cfs_quota_us", "-1\n");
   EXPECT_TRUE(std::isinf(quota()));
 }
 
