@@ -1,5 +1,6 @@
 // Data files: sound files are read, damaged ones are an error that names file and offset. Batches,
 // cropping and normalisation.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
 
@@ -8,9 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
-#include <ostream>
 #include <random>
 #include <set>
 #include <string>
@@ -23,6 +22,7 @@
 #include "harness/data/load.hpp"
 #include "harness/data/normalization.hpp"
 #include "harness/io/file.hpp"
+#include "harness/io/glob.hpp"
 #include "tests/error_messages.hpp"
 #include "tests/harness/data/data_files.hpp"
 #include "tests/temporary_folder.hpp"
@@ -32,17 +32,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string read(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+// Replaces a plain file by a packed one. Returns its path, which ends in ".gz".
+fs::path gzip(const fs::path& plain) {
+  const std::string content = content_of(plain);
+  const fs::path packed = plain.string() + ".gz";
+  gzFile file = gzopen(packed.c_str(), "wb");
+  EXPECT_EQ(gzwrite(file, content.data(), static_cast<unsigned>(content.size())),
+            static_cast<int>(content.size()));
+  EXPECT_EQ(gzclose(file), Z_OK);
+  fs::remove(plain);
+  return packed;
 }
 
-void gzip(const fs::path& plain, const fs::path& packed) {
-  const std::string content = read(plain);
-  gzFile file = gzopen(packed.c_str(), "wb");
-  ASSERT_EQ(gzwrite(file, content.data(), static_cast<unsigned>(content.size())),
-            static_cast<int>(content.size()));
-  ASSERT_EQ(gzclose(file), Z_OK);
+std::vector<fs::path> files_in(const TemporaryFolder& folder) {
+  return {fs::directory_iterator(folder.path()), {}};
+}
+
+// The error of loading the folder of MnistFolder or CifarFolder.
+template <class Folder>
+std::string load_error(const Folder& data) {
+  return error_of([&] { load(data.folder.path()); });
 }
 
 TEST(Idx, ReadsPlainFilesUnderBothSpellings) {
@@ -52,20 +61,14 @@ TEST(Idx, ReadsPlainFilesUnderBothSpellings) {
 TEST(Idx, ReadsGzipUnderBothSpellings) {
   for (const char* separator : {"-", "."}) {
     const MnistFolder mnist(separator);
-    std::vector<fs::path> plain(fs::directory_iterator(mnist.folder.path()), {});
-    for (const fs::path& path : plain) {
-      gzip(path, path.string() + ".gz");
-      fs::remove(path);
-    }
+    for (const fs::path& path : files_in(mnist.folder)) gzip(path);
     mnist.expect_whole();
   }
 }
 
 TEST(Idx, SomeFilesMayBeGzipAndOthersPlain) {
   const MnistFolder mnist;
-  const fs::path path = mnist.folder / "train-images-idx3-ubyte";
-  gzip(path, path.string() + ".gz");
-  fs::remove(path);
+  gzip(mnist.folder / "train-images-idx3-ubyte");
   mnist.expect_whole();
 }
 
@@ -87,12 +90,11 @@ TEST(Idx, EveryTruncationIsAnErrorThatNamesFileAndOffset) {
   const MnistFolder mnist;
   for (const char* name : {"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
                            "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}) {
-    const std::string whole = read(mnist.folder / name);
+    const std::string whole = content_of(mnist.folder / name);
     for (std::size_t length = 0; length < whole.size(); ++length) {
       mnist.folder.write(name, whole.substr(0, length));
-      EXPECT_TRUE(says(error_of([&] { load(mnist.folder.path()); }),
-                       {name, "byte offset " + std::to_string(length), "expected",
-                        "found the end of the file"}));
+      EXPECT_TRUE(says(load_error(mnist), {name, "byte offset " + std::to_string(length),
+                                           "expected", "found the end of the file"}));
     }
     mnist.folder.write(name, whole);
   }
@@ -101,113 +103,65 @@ TEST(Idx, EveryTruncationIsAnErrorThatNamesFileAndOffset) {
 
 TEST(Idx, EveryTruncationOfAGzipFileIsAnError) {
   const MnistFolder mnist;
-  const fs::path plain = mnist.folder / "train-images-idx3-ubyte";
-  gzip(plain, plain.string() + ".gz");
-  fs::remove(plain);
-  const std::string whole = read(plain.string() + ".gz");
+  const std::string whole = content_of(gzip(mnist.folder / "train-images-idx3-ubyte"));
   for (std::size_t length = 0; length < whole.size(); ++length) {
     mnist.folder.write("train-images-idx3-ubyte.gz", whole.substr(0, length));
-    EXPECT_TRUE(says(error_of([&] { load(mnist.folder.path()); }),
-                     {"train-images-idx3-ubyte.gz: byte offset ", "expected", "found"}))
+    EXPECT_TRUE(
+        says(load_error(mnist), {"train-images-idx3-ubyte.gz: byte offset ", "expected", "found"}))
         << length;
   }
 }
 
-struct Damage {
-  const char* what;
-  const char* file;
-  std::size_t offset;
-  std::string bytes;  // overwrite, or append at the end
-  std::vector<std::string> message;
-};
-
-void PrintTo(const Damage& damage, std::ostream* out) { *out << damage.what; }
-
-class DamagedMnist : public testing::TestWithParam<Damage> {};
-
-TEST_P(DamagedMnist, IsAnErrorThatNamesFileOffsetExpectedAndFound) {
-  const Damage& damage = GetParam();
-  const MnistFolder mnist;
-  std::string content = read(mnist.folder / damage.file);
-  content.resize(std::max(content.size(), damage.offset + damage.bytes.size()));
-  content.replace(damage.offset, damage.bytes.size(), damage.bytes);
-  mnist.folder.write(damage.file, content);
-  const std::string message = error_of([&] { load(mnist.folder.path()); });
-  EXPECT_TRUE(says(message, {damage.file}));
-  for (const std::string& part : damage.message) EXPECT_TRUE(says(message, {part}));
+TEST(Idx, DamageIsAnErrorThatNamesFileOffsetExpectedAndFound) {
+  struct Damage {
+    const char* file;
+    std::size_t offset;
+    std::string bytes;    // overwrite, or append at the end
+    const char* message;  // a glob
+  };
+  const char *train = "train-images-idx3-ubyte", *test = "t10k-labels-idx1-ubyte";
+  const Damage damages[] = {
+      {train, 3, "\x01", "0: expected magic number 0x00000803, found 0x00000801"},
+      {test, 2, "\x0d", "0: expected magic number 0x00000801, found 0x00000d01"},
+      {train, 4, std::string(4, '\0'), "4: expected a dimension from 1*found 0"},
+      {train, 12, std::string(4, '\0'), "12: expected a dimension from 1*found 0"},
+      {train, 8, "\xff\xff\xff\xff", "8: expected a dimension from 1*found 4294967295"},
+      {train, 4, "\x7f\xff\xff\xff\x7f\xff\xff\xff\x7f\xff\xff\xff",
+       "12:*product is below 2^64*2147483647 x 2147483647"},
+      {train, 8, "\x7f\xff\xff\xff", "256:*12 x 2147483647 x 4*found the end of the file"},
+      {train, 16 + 12 * 20, "abc", "256: expected the end of the file*found more bytes"},
+      {test, 8 + 4, "\x0a", "12: expected a label from 0 to 9, found 10"}};
+  for (const Damage& damage : damages) {
+    const MnistFolder mnist;
+    std::string content = content_of(mnist.folder / damage.file);
+    content.resize(std::max(content.size(), damage.offset + damage.bytes.size()));
+    content.replace(damage.offset, damage.bytes.size(), damage.bytes);
+    mnist.folder.write(damage.file, content);
+    const std::string found = load_error(mnist);
+    EXPECT_TRUE(
+        glob_matches(fmt::format("*{}: byte offset {}*", damage.file, damage.message), found))
+        << "expected " << damage.message << "\nfound " << found;
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(
-    Kinds, DamagedMnist,
-    testing::Values(
-        Damage{"MagicOfLabels",
-               "train-images-idx3-ubyte",
-               3,
-               std::string(1, '\x01'),
-               {"byte offset 0", "expected magic number 0x00000803", "found 0x00000801"}},
-        Damage{"MagicOfFloats",
-               "t10k-labels-idx1-ubyte",
-               2,
-               std::string(1, '\x0d'),
-               {"byte offset 0", "expected magic number 0x00000801", "found 0x00000d01"}},
-        Damage{"NoImages",
-               "train-images-idx3-ubyte",
-               4,
-               std::string(4, '\0'),
-               {"byte offset 4", "expected a dimension from 1", "found 0"}},
-        Damage{"NoWidth",
-               "train-images-idx3-ubyte",
-               12,
-               std::string(4, '\0'),
-               {"byte offset 12", "expected a dimension from 1", "found 0"}},
-        Damage{"NegativeHeight",
-               "train-images-idx3-ubyte",
-               8,
-               "\xff\xff\xff\xff",
-               {"byte offset 8", "expected a dimension from 1", "found 4294967295"}},
-        Damage{"ProductBeyond64Bits",
-               "train-images-idx3-ubyte",
-               4,
-               "\x7f\xff\xff\xff\x7f\xff\xff\xff\x7f\xff\xff\xff",
-               {"byte offset 12", "product is below 2^64", "2147483647 x 2147483647"}},
-        Damage{"ManyGigabytes",
-               "train-images-idx3-ubyte",
-               8,
-               "\x7f\xff\xff\xff",
-               {"byte offset 256", "12 x 2147483647 x 4", "found the end of the file"}},
-        Damage{"TrailingBytes",
-               "train-images-idx3-ubyte",
-               16 + 12 * 20,
-               "abc",
-               {"byte offset 256", "expected the end of the file", "found more bytes"}},
-        Damage{"LabelOutOfRange",
-               "t10k-labels-idx1-ubyte",
-               8 + 4,
-               "\x0a",
-               {"byte offset 12", "expected a label from 0 to 9", "found 10"}}),
-    [](const auto& info) { return info.param.what; });
 
 // Both files of gzip end before their text does, which shows only where all of it is read.
 TEST(Idx, GzipIsReadOnlyAsFarAsTheHeaderAsks) {
   const MnistFolder mnist;
   const fs::path plain = mnist.folder / "train-images-idx3-ubyte";
-  mnist.folder.write("train-images-idx3-ubyte", read(plain) + std::string(10'000'000, '\0'));
-  gzip(plain, plain.string() + ".gz");
-  fs::remove(plain);
-  fs::resize_file(plain.string() + ".gz", fs::file_size(plain.string() + ".gz") - 100);
-  EXPECT_TRUE(says(error_of([&] { load(mnist.folder.path()); }),
+  mnist.folder.write("train-images-idx3-ubyte", content_of(plain) + std::string(10'000'000, '\0'));
+  const fs::path packed = gzip(plain);
+  fs::resize_file(packed, fs::file_size(packed) - 100);
+  EXPECT_TRUE(says(load_error(mnist),
                    {"byte offset 256: expected the end of the file after dimensions 12 x 5 x 4, "
                     "found more bytes"}));
 }
 
 TEST(Cifar, GzipIsReadOnlyUpToTheFirstDamage) {
   const CifarFolder cifar;
-  const fs::path plain = cifar.folder / "test_batch.bin";
-  cifar.folder.write("test_batch.bin", std::string(10'000'000, '\x0a'));
-  gzip(plain, plain.string() + ".gz");
-  fs::remove(plain);
-  fs::resize_file(plain.string() + ".gz", fs::file_size(plain.string() + ".gz") - 100);
-  EXPECT_TRUE(says(error_of([&] { load(cifar.folder.path()); }),
+  const fs::path packed =
+      gzip(cifar.folder.write("test_batch.bin", std::string(10'000'000, '\x0a')));
+  fs::resize_file(packed, fs::file_size(packed) - 100);
+  EXPECT_TRUE(says(load_error(cifar),
                    {"test_batch.bin.gz: byte offset 0: expected a label from 0 to 9, found 10"}));
 }
 
@@ -225,23 +179,20 @@ TEST(TextFiles, GzipOfMoreThanAQuarterOfAGigabyteIsRefused) {
 TEST(Idx, DifferentCountsOfImagesAndLabelsAreAnError) {
   const MnistFolder mnist;
   write_idx_labels(mnist.folder, "train-labels-idx1-ubyte", some_labels(11));
-  EXPECT_TRUE(
-      says(error_of([&] { load(mnist.folder.path()); }),
-           {"train-labels-idx1-ubyte: byte offset 4", "expected 12 labels, one for each image of",
-            "train-images-idx3-ubyte", "found 11"}));
+  EXPECT_TRUE(says(load_error(mnist), {"train-labels-idx1-ubyte: byte offset 4",
+                                       "expected 12 labels, one for each image of",
+                                       "train-images-idx3-ubyte", "found 11"}));
 }
 
 TEST(Idx, TestImagesOfAnotherSizeThanTheTrainingImagesAreAnError) {
   const MnistFolder mnist;
   write_idx_images(mnist.folder, "t10k-images-idx3-ubyte", 4, 5, mnist.test_pixels);
-  EXPECT_TRUE(says(error_of([&] { load(mnist.folder.path()); }),
-                   {"t10k-images-idx3-ubyte: byte offset 8", "5x4", "4x5"}));
+  EXPECT_TRUE(says(load_error(mnist), {"t10k-images-idx3-ubyte: byte offset 8", "5x4", "4x5"}));
 }
 
 TEST(Cifar, ReadsTheTrainingFilesInOrderPlainAndGzip) {
   const CifarFolder cifar;
-  gzip(cifar.folder / "data_batch_3.bin", cifar.folder / "data_batch_3.bin.gz");
-  fs::remove(cifar.folder / "data_batch_3.bin");
+  gzip(cifar.folder / "data_batch_3.bin");
   const DatasetPair pair = load(cifar.folder.path());
   EXPECT_EQ(pair.train.count(), 15);
   EXPECT_EQ(pair.train.channels, 3);
@@ -256,25 +207,23 @@ TEST(Cifar, ReadsTheTrainingFilesInOrderPlainAndGzip) {
 
 TEST(Cifar, PartOfARecordIsAnErrorThatNamesFileAndOffset) {
   const CifarFolder cifar;
-  const std::string whole = read(cifar.folder / "data_batch_2.bin");
+  const std::string whole = content_of(cifar.folder / "data_batch_2.bin");
   for (const std::size_t length : {1, 3072, 3074, 6145}) {
     cifar.folder.write("data_batch_2.bin", whole.substr(0, length));
-    EXPECT_TRUE(says(error_of([&] { load(cifar.folder.path()); }),
-                     {"data_batch_2.bin: byte offset " + std::to_string(length),
-                      "expected a whole number of records of 3073 bytes"}));
+    EXPECT_TRUE(says(load_error(cifar), {"data_batch_2.bin: byte offset " + std::to_string(length),
+                                         "expected a whole number of records of 3073 bytes"}));
   }
   cifar.folder.write("data_batch_2.bin", "");
-  EXPECT_TRUE(says(error_of([&] { load(cifar.folder.path()); }), {"found an empty file"}));
+  EXPECT_TRUE(says(load_error(cifar), {"found an empty file"}));
 }
 
 TEST(Cifar, ALabelOutOfRangeIsAnErrorThatNamesFileAndOffset) {
   const CifarFolder cifar;
-  std::string content = read(cifar.folder / "data_batch_2.bin");
+  std::string content = content_of(cifar.folder / "data_batch_2.bin");
   content[3073] = 10;
   cifar.folder.write("data_batch_2.bin", content);
-  EXPECT_TRUE(
-      says(error_of([&] { load(cifar.folder.path()); }),
-           {"data_batch_2.bin: byte offset 3073", "expected a label from 0 to 9, found 10"}));
+  EXPECT_TRUE(says(load_error(cifar), {"data_batch_2.bin: byte offset 3073",
+                                       "expected a label from 0 to 9, found 10"}));
 }
 
 TEST(Load, AFolderWithoutDataListsTheNamesItLookedFor) {
@@ -288,25 +237,23 @@ TEST(Load, AFolderWithoutDataListsTheNamesItLookedFor) {
 TEST(Load, AMissingFileIsNamedUnderAllItsNames) {
   const MnistFolder mnist;
   fs::remove(mnist.folder / "t10k-labels-idx1-ubyte");
-  EXPECT_TRUE(says(error_of([&] { load(mnist.folder.path()); }),
-                   {"t10k-labels-idx1-ubyte or t10k-labels.idx1-ubyte"}));
+  EXPECT_TRUE(says(load_error(mnist), {"t10k-labels-idx1-ubyte or t10k-labels.idx1-ubyte"}));
   const CifarFolder cifar;
   fs::remove(cifar.folder / "data_batch_4.bin");
-  EXPECT_TRUE(says(error_of([&] { load(cifar.folder.path()); }), {"data_batch_4.bin"}));
+  EXPECT_TRUE(says(load_error(cifar), {"data_batch_4.bin"}));
 }
 
 TEST(Load, AFolderWithBothFormatsIsAnError) {
   const MnistFolder mnist;
   mnist.folder.write("test_batch.bin", "");
-  EXPECT_TRUE(says(error_of([&] { load(mnist.folder.path()); }), {"both MNIST and CIFAR-10"}));
+  EXPECT_TRUE(says(load_error(mnist), {"both MNIST and CIFAR-10"}));
 }
 
 TEST(Load, ADirectoryInPlaceOfAFileIsAnError) {
   const MnistFolder mnist;
   fs::remove(mnist.folder / "train-images-idx3-ubyte");
   fs::create_directory(mnist.folder / "train-images-idx3-ubyte");
-  EXPECT_TRUE(
-      says(error_of([&] { load(mnist.folder.path()); }), {"train-images-idx3-ubyte: cannot"}));
+  EXPECT_TRUE(says(load_error(mnist), {"train-images-idx3-ubyte: cannot"}));
 }
 
 // Truncated, with flipped bits, with surplus bytes, or all of these.
@@ -327,8 +274,7 @@ void expect_sound_or_runtime_error(const fs::path& folder) {
     const DatasetPair pair = load(folder);
     for (const Dataset* set : {&pair.train, &pair.test}) {
       ASSERT_EQ(set->images.size(), set->labels.size() * set->image_size());
-      ASSERT_TRUE(std::all_of(set->labels.begin(), set->labels.end(),
-                              [](std::uint8_t label) { return label < 10; }));
+      ASSERT_TRUE(std::ranges::all_of(set->labels, [](std::uint8_t label) { return label < 10; }));
     }
   } catch (const std::runtime_error& error) {
     ASSERT_TRUE(says(error.what(), {folder.string()}));
@@ -338,9 +284,8 @@ void expect_sound_or_runtime_error(const fs::path& folder) {
 TEST(DamagedFiles, LoadAsSoundDataOrAreAnError) {
   std::mt19937_64 random(20240607);
   const auto damage = [&](const TemporaryFolder& folder, int rounds) {
-    const std::vector<fs::path> files(fs::directory_iterator(folder.path()), {});
-    for (const fs::path& file : files) {
-      const std::string whole = read(file);
+    for (const fs::path& file : files_in(folder)) {
+      const std::string whole = content_of(file);
       for (int round = 0; round < rounds; ++round) {
         folder.write(file.filename(), damaged_at_random(whole, random));
         expect_sound_or_runtime_error(folder.path());
@@ -351,11 +296,7 @@ TEST(DamagedFiles, LoadAsSoundDataOrAreAnError) {
   const MnistFolder plain;
   damage(plain.folder, 400);
   const MnistFolder packed;
-  for (const fs::path& path :
-       std::vector<fs::path>(fs::directory_iterator(packed.folder.path()), {})) {
-    gzip(path, path.string() + ".gz");
-    fs::remove(path);
-  }
+  for (const fs::path& path : files_in(packed.folder)) gzip(path);
   damage(packed.folder, 400);
   const CifarFolder cifar;
   damage(cifar.folder, 50);

@@ -33,8 +33,8 @@ TEST(Generated, HasTheRequestedSizes) {
       EXPECT_EQ(set->classes, format.classes);
       EXPECT_EQ(set->origin, "generated");
       EXPECT_EQ(set->images.size(), set->labels.size() * set->image_size());
-      EXPECT_TRUE(std::all_of(set->images.begin(), set->images.end(),
-                              [](float pixel) { return pixel >= 0 && pixel <= 1; }));
+      EXPECT_TRUE(
+          std::ranges::all_of(set->images, [](float pixel) { return pixel >= 0 && pixel <= 1; }));
     }
   }
 }
@@ -75,7 +75,7 @@ TEST(Generated, ClassesAreBalancedAndInRandomOrder) {
   for (const Dataset* set : {&pair.train, &pair.test}) {
     std::array<int, 10> counts{};
     for (const std::uint8_t label : set->labels) ++counts.at(label);
-    const auto [least, most] = std::minmax_element(counts.begin(), counts.end());
+    const auto [least, most] = std::ranges::minmax_element(counts);
     EXPECT_LE(*most - *least, 1);
     int ascents = 0;
     for (std::size_t i = 1; i < set->labels.size(); ++i) {

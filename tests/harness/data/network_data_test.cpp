@@ -98,7 +98,7 @@ TEST(NetworkData, ImagesAreCroppedAndNormalised) {
   EXPECT_EQ(pair.train.origin, "cifar10");
   EXPECT_EQ(pair.test.height, 24);
   EXPECT_EQ(pair.test.width, 24);
-  EXPECT_LT(*std::min_element(pair.train.images.begin(), pair.train.images.end()), -1);
+  EXPECT_LT(*std::ranges::min_element(pair.train.images), -1);
 }
 
 TEST(NetworkData, AFolderThatDoesNotFitIsAnError) {

@@ -75,6 +75,14 @@ class CheckpointFiles : public testing::Test {
     std::ofstream(newest_, std::ios::binary) << content;
   }
 
+  // The newest, and that no file was refused.
+  std::optional<Checkpoint> loaded(const std::vector<std::string>& of = identity) const {
+    std::vector<std::string> refused;
+    std::optional<Checkpoint> newest = checkpoints_.load(of, refused);
+    EXPECT_TRUE(refused.empty()) << refused[0];
+    return newest;
+  }
+
   // That the newest file is refused and the older one is used. Returns the reason.
   std::string refusal() const {
     std::vector<std::string> refused;
@@ -113,20 +121,14 @@ TEST_F(CheckpointFiles, ComeBackBitForBit) {
     special.push_back(std::bit_cast<float>(bits));
   checkpoint.progress["rungs"] = {{"conv1", "simd"}, {"größe", nullptr}};
   checkpoints_.save(30, checkpoint);
-  std::vector<std::string> refused;
-  const std::optional<Checkpoint> loaded = checkpoints_.load(identity, refused);
-  ASSERT_TRUE(loaded.has_value());
-  expect_same(*loaded, checkpoint);
-  EXPECT_TRUE(refused.empty());
+  expect_same(loaded().value(), checkpoint);
 }
 
 TEST_F(CheckpointFiles, NoArrayIsNeeded) {
   const Checkpoint checkpoint{.identity = {}, .progress = nullptr, .arrays = {}};
   checkpoints_.save(0, checkpoint);
   std::vector<std::string> refused;
-  const std::optional<Checkpoint> loaded = checkpoints_.load({}, refused);
-  ASSERT_TRUE(loaded.has_value());
-  expect_same(*loaded, checkpoint);
+  expect_same(checkpoints_.load({}, refused).value(), checkpoint);
 }
 
 TEST_F(CheckpointFiles, WithoutAnyThereIsNothingToLoad) {
@@ -199,9 +201,7 @@ TEST_F(CheckpointFiles, AHeaderOfAnyLengthsIsReadWithoutAllocatingThem) {
     return start + R"([{"name":"parameters","length":)" + length + "}]}";
   };
   write_newest(with_header(of_length("1"), "abcd"));
-  std::vector<std::string> refused;
-  EXPECT_TRUE(checkpoints_.load(identity, refused).has_value());
-  EXPECT_TRUE(refused.empty());  // the file that this test makes is otherwise right
+  EXPECT_TRUE(loaded().has_value());  // the file that this test makes is otherwise right
 
   for (const char* length :
        {"2", "1000000000000", "1152921504606846976", "4611686018427387905", "18446744073709551615",
@@ -287,8 +287,7 @@ TEST_F(CheckpointFiles, TheNewestTwoAreKept) {
   EXPECT_TRUE(files[0].filename().string().starts_with("step-1000001-"));
   EXPECT_TRUE(files[1].filename().string().starts_with("step-1000000-"));
   checkpoints_.save(1000001, some_checkpoint(7));  // once more
-  std::vector<std::string> refused;
-  EXPECT_EQ(checkpoints_.load(identity, refused).value().progress.at("step"), 7);
+  EXPECT_EQ(loaded().value().progress.at("step"), 7);
   EXPECT_EQ(checkpoints_.files_of(identity), files);
 }
 
@@ -310,9 +309,7 @@ TEST_F(CheckpointFiles, LeftoversOfKilledWritersGoWithTheNextSave) {
   const fs::path foreign = folder_.path() / "checkpoints/step-000030-00000000.checkpoint.tmp-12";
   const fs::path note = folder_.path() / "checkpoints/notes.txt";
   for (const fs::path& file : {foreign, note}) std::ofstream(file) << "x";
-  std::vector<std::string> refused;
-  EXPECT_EQ(checkpoints_.load(identity, refused).value().progress.at("step"), 20);
-  EXPECT_TRUE(refused.empty());
+  EXPECT_EQ(loaded().value().progress.at("step"), 20);
   checkpoints_.save(30, some_checkpoint(30));
   EXPECT_EQ(
       names_in(folder_ / "checkpoints"),
@@ -376,13 +373,10 @@ TEST_F(CheckpointFiles, AKilledWriterLosesNothingThatWasSaved) {
     while (read_saved()) last = saved;
     close(ends[0]);
 
-    std::vector<std::string> refused;
-    const std::optional<Checkpoint> loaded = checkpoints_.load(identity, refused);
-    ASSERT_TRUE(loaded.has_value());
-    EXPECT_TRUE(refused.empty()) << refused[0];
-    const auto step = loaded->progress.at("step").get<std::int64_t>();
+    const Checkpoint newest = loaded().value();
+    const auto step = newest.progress.at("step").get<std::int64_t>();
     EXPECT_TRUE(step == last || step == last + 1) << step << " after " << last;
-    if (step > 20) expect_same(*loaded, some_checkpoint(step, 50000));
+    if (step > 20) expect_same(newest, some_checkpoint(step, 50000));
     last = step;
   }
   checkpoints_.save(last + 1, some_checkpoint(last + 1));
