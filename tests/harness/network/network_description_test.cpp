@@ -157,12 +157,8 @@ TEST(Layers, SizesMayDifferInHeightAndWidth) {
           "stride_w": 1, "pad_h": 1, "pad_w": 0, "groups": 1},
          {"type": "max_pool", "window_h": 2, "window_w": 1, "pad": 0})");
   const auto& convolution = std::get<Convolution>(network.layers[0].layer);
-  EXPECT_EQ(convolution.kernel_h, 3);
-  EXPECT_EQ(convolution.kernel_w, 5);
-  EXPECT_EQ(convolution.stride_h, 2);
-  EXPECT_EQ(convolution.stride_w, 1);
-  EXPECT_EQ(convolution.pad_h, 1);
-  EXPECT_EQ(convolution.pad_w, 0);
+  EXPECT_EQ(shape(problem_of(convolution, network.layers[0].input, 4)),
+            "n4 c1 h8 w6 k4 r3 s5 stride2x1 pad1x0 g1");
   EXPECT_EQ(network.layers[0].output, (Shape{4, 4, 2}));
   const auto& pool = std::get<MaxPool>(network.layers[1].layer);
   EXPECT_EQ(pool.stride_h, 2) << "the stride is the window unless given";
@@ -274,10 +270,7 @@ TEST(Problems, AreThoseOfTheLayer) {
   const NetworkDescription alexnet = load_network("alexnet", builtin());
   const convolution::Problem conv2 =
       problem_of(std::get<Convolution>(alexnet.layers[3].layer), alexnet.layers[3].input, 128);
-  EXPECT_EQ(conv2.batch, 128);
-  EXPECT_EQ(conv2.in_channels, 96);
-  EXPECT_EQ(conv2.out_channels, 256);
-  EXPECT_EQ(conv2.groups, 2);
+  EXPECT_EQ(shape(conv2), "n128 c96 h27 w27 k256 r5 s5 stride1x1 pad2x2 g2");
   EXPECT_EQ(conv2.out_h(), 27);
   const NetworkDescription cifar = load_network("cifar_cnn", builtin());
   const max_pool::Problem pool1 =
