@@ -29,31 +29,23 @@ ProblemInfo problem(double flops, double bytes) {
   return info;
 }
 
-TEST(DeviceRoof, IsTheLongerOfTheTwoTimes) {
-  const Roof compute = device_roof_of(problem(60e12, 4e9), fp32, of_both);
-  EXPECT_EQ(compute.name, "fma_peak");
-  EXPECT_DOUBLE_EQ(compute.seconds, 1.0);
-  const Roof memory = device_roof_of(problem(60e9, 4e12), fp32, of_both);
-  EXPECT_EQ(memory.name, "stream_copy_device");
-  EXPECT_DOUBLE_EQ(memory.seconds, 1.0);
-}
-
-TEST(DeviceRoof, UsesTheDeviceCeilings) {
+TEST(DeviceRoof, IsTheLongerOfTheTimesOfTheDevicesCeilings) {
+  struct Row {
+    double flops, bytes;
+    const VariantInfo& info;
+    const char* name;
+  };
+  for (const Row& row : {Row{60e12, 4e9, fp32, "fma_peak"},
+                         {60e9, 4e12, fp32, "stream_copy_device"},
+                         {480e12, 4e9, tf32, "tf32_peak"},
+                         {160e12, 4e9, tf32x3, "tf32_peak/3"}}) {  // of three products
+    const Roof roof = device_roof_of(problem(row.flops, row.bytes), row.info, of_both);
+    EXPECT_EQ(roof.name, row.name);
+    EXPECT_DOUBLE_EQ(roof.seconds, 1.0) << row.name;
+  }
   const Roof none = device_roof_of(problem(60e12, 4e9), fp32, of_cpu);
   EXPECT_EQ(none.name, "");
   EXPECT_EQ(none.seconds, 0);
-}
-
-TEST(DeviceRoof, OfTf32IsThePeakOfTheTensorCores) {
-  const Roof roof = device_roof_of(problem(480e12, 4e9), tf32, of_both);
-  EXPECT_EQ(roof.name, "tf32_peak");
-  EXPECT_DOUBLE_EQ(roof.seconds, 1.0);
-}
-
-TEST(DeviceRoof, OfThreeProductsInTf32IsAThirdOfThatPeak) {
-  const Roof roof = device_roof_of(problem(160e12, 4e9), tf32x3, of_both);
-  EXPECT_EQ(roof.name, "tf32_peak/3");
-  EXPECT_DOUBLE_EQ(roof.seconds, 1.0);
 }
 
 TEST(DeviceRoof, OfThreeProductsInTf32IsNotBelowThatOfFp32) {

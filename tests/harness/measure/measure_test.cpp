@@ -20,7 +20,6 @@
 #include "harness/measure/work_record.hpp"
 #include "kernels/common/cpu/instructions.hpp"
 #include "tests/error_messages.hpp"
-#include "tests/harness/measure/measured_of.hpp"
 
 namespace stepladder {
 namespace {
@@ -103,17 +102,15 @@ TEST_F(Measure, ASlowSubjectGetsFewerRepetitionsAndANote) {
 
 TEST_F(Measure, ASubjectThatThrowsHasAnErrorAndTheOthersContinue) {
   int calls = 0;
-  const std::vector<Subject> subjects = {
-      {.name = "throws at once",
-       .run = [](std::int64_t) { throw std::runtime_error("out of tiles"); }},
-      {.name = "throws later",
-       .run =
-           [&](std::int64_t) {
-             if (++calls > 1) throw std::runtime_error("worn out");
-           },
-       .estimate_seconds = 1},
-      sleeper("correct", 0.0005)};
-  const auto measured = measure(subjects, {.repetitions = 5, .budget_seconds = 0.1});
+  const auto throws = [](std::int64_t) { throw std::runtime_error("out of tiles"); };
+  const auto throws_later = [&](std::int64_t) {
+    if (++calls > 1) throw std::runtime_error("worn out");
+  };
+  const auto measured =
+      measure({{.name = "throws at once", .run = throws},
+               {.name = "throws later", .run = throws_later, .estimate_seconds = 1},
+               sleeper("correct", 0.0005)},
+              {.repetitions = 5, .budget_seconds = 0.1});
   EXPECT_EQ(measured[0].error, "out of tiles");
   EXPECT_EQ(measured[1].error, "worn out");
   EXPECT_EQ(measured[2].error, "");
@@ -147,11 +144,9 @@ TEST_F(Measure, EveryRoundHasOneRepetitionOfEachInItsOwnOrder) {
 TEST_F(Measure, EveryIterationHasTheNextNumber) {
   for (const Clock clock : {Clock::wall, Clock::ranks}) {
     std::vector<std::int64_t> numbers;
-    const auto measured =
-        measure({{.name = "counts",
-                  .run = [&](std::int64_t iteration) { numbers.push_back(iteration); },
-                  .clock = clock,
-                  .estimate_seconds = 0.19}},  // nothing runs before
+    const auto count = [&](std::int64_t iteration) { numbers.push_back(iteration); };
+    const auto measured =  // nothing runs before
+        measure({{.name = "counts", .run = count, .clock = clock, .estimate_seconds = 0.19}},
                 {.repetitions = 3, .budget_seconds = 3});
     ASSERT_EQ(measured[0].samples[0].iterations, 5);
     ASSERT_EQ(numbers.size(), 5 * measured[0].samples.size());
@@ -163,13 +158,11 @@ TEST_F(Measure, EveryIterationHasTheNextNumber) {
 // The first call is the first use of the operands; the time of the second is an estimate.
 TEST_F(Measure, AShortSubjectRunsTwiceOnTheFirstOperandsBeforeItIsTimed) {
   std::vector<std::int64_t> numbers;
-  measure({{.name = "counts",
-            .run =
-                [&](std::int64_t iteration) {
-                  numbers.push_back(iteration);
-                  std::this_thread::sleep_for(std::chrono::milliseconds(1));
-                },
-            .estimate_seconds = 0.099}},
+  const auto count = [&](std::int64_t iteration) {
+    numbers.push_back(iteration);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  measure({{.name = "counts", .run = count, .estimate_seconds = 0.099}},
           {.repetitions = 2, .budget_seconds = 0.01});
   ASSERT_GE(numbers.size(), 4U);
   EXPECT_EQ(numbers[0], 0);
@@ -180,13 +173,12 @@ TEST_F(Measure, AShortSubjectRunsTwiceOnTheFirstOperandsBeforeItIsTimed) {
 
 TEST_F(Measure, ASubjectThatTakesTheWholeBudgetRunsOnceBeforeItIsTimed) {
   int runs = 0;
-  const auto measured = measure({{.name = "slow",
-                                  .run =
-                                      [&](std::int64_t) {
-                                        ++runs;
-                                        std::this_thread::sleep_for(std::chrono::milliseconds(20));
-                                      }}},
-                                {.repetitions = 9, .budget_seconds = 0.01});
+  const auto run = [&](std::int64_t) {
+    ++runs;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  };
+  const auto measured =
+      measure({{.name = "slow", .run = run}}, {.repetitions = 9, .budget_seconds = 0.01});
   EXPECT_EQ(measured[0].samples.size(), 2U);
   EXPECT_EQ(runs, 3);
 }
@@ -197,9 +189,8 @@ TEST_F(Measure, TheWorkRecordSaysHowLongARepetitionShouldTake) {
   WorkRecord* const record = new_work_record();
   keep_work_record(record);
   std::vector<double> expected;
-  const auto measured = measure({{.name = "watched",
-                                  .run = [&](std::int64_t) { expected.push_back(record->seconds); },
-                                  .estimate_seconds = 0.2}},
+  const auto run = [&](std::int64_t) { expected.push_back(record->seconds); };
+  const auto measured = measure({{.name = "watched", .run = run, .estimate_seconds = 0.2}},
                                 {.repetitions = 2, .budget_seconds = 2});
   keep_work_record(before);
   ASSERT_EQ(measured[0].samples[0].iterations, 5);
@@ -214,9 +205,8 @@ TEST_F(Measure, TimesAndCyclesAreOfOneIteration) {
     const auto measured = measure({subject}, {.repetitions = 3, .budget_seconds = 0.1});
     const auto& samples = measured[0].samples;
     EXPECT_GT(samples[0].iterations, 1);
-    const Sample fastest =
-        *std::min_element(samples.begin(), samples.end(),
-                          [](const Sample& a, const Sample& b) { return a.seconds < b.seconds; });
+    const Sample fastest = *std::ranges::min_element(
+        samples, [](const Sample& a, const Sample& b) { return a.seconds < b.seconds; });
     EXPECT_GE(fastest.seconds, 0.002);
     EXPECT_LT(fastest.seconds, 0.004);
     const double cycles_per_second = fastest.reference_cycles / fastest.seconds;
@@ -285,16 +275,32 @@ TEST_F(Measure, TheLastSentenceCountsRepetitions) {
                    {"of " + std::to_string(measured[0].samples.size()) + " repetitions"}));
 }
 
-TEST(Measured, DisturbedSamplesAreKeptButDoNotCountWhileOthersDo) {
-  const Measured measured = measured_of({{1, false}, {9, true}, {2, false}});
-  EXPECT_EQ(measured.samples.size(), 3U);
-  EXPECT_EQ(measured.seconds(), (std::vector<double>{1, 2}));
+// Rounds of (seconds, disturbed).
+Measured measured_of(const std::vector<std::pair<double, bool>>& rounds) {
+  Measured measured;
+  for (const auto& [seconds, disturbed] : rounds) {
+    Sample sample;
+    sample.round = static_cast<int>(measured.samples.size());
+    sample.seconds = seconds;
+    sample.disturbed = disturbed;
+    measured.samples.push_back(sample);
+  }
+  return measured;
 }
 
-TEST(Measured, AllSamplesCountWhenFewWereUndisturbed) {
-  EXPECT_EQ(measured_of({{1, false}, {9, true}, {8, true}, {2, false}, {7, true}}).seconds().size(),
-            5U);
-  EXPECT_EQ(measured_of({{1, false}, {9, true}}).seconds().size(), 2U);
+// Undisturbed samples count alone if they are two or more and half of all. Otherwise the row is
+// disturbed.
+TEST(Measured, DisturbedSamplesDoNotCountWhileEnoughOthersDo) {
+  const Measured few = measured_of({{1, false}, {9, true}, {2, false}});
+  EXPECT_EQ(few.samples.size(), 3U);
+  EXPECT_EQ(few.seconds(), (std::vector<double>{1, 2}));
+  EXPECT_FALSE(few.is_disturbed());
+  for (const Measured& most :
+       {measured_of({{1, false}, {9, true}}),
+        measured_of({{1, false}, {9, true}, {8, true}, {2, false}, {7, true}})}) {
+    EXPECT_EQ(most.seconds().size(), most.samples.size());
+    EXPECT_TRUE(most.is_disturbed());
+  }
 }
 
 TEST(Measured, RatiosAreOfTheSameUndisturbedRounds) {
@@ -315,11 +321,26 @@ TEST(Measured, WithoutARoundInCommonTheRatioIsThatOfTheMedians) {
   EXPECT_DOUBLE_EQ(both.median, 2);
 }
 
-TEST(Measured, ItIsDisturbedIfFewerThanHalfOfTheSamplesAreNot) {
-  EXPECT_FALSE(measured_of({{1, false}, {9, true}, {2, false}}).is_disturbed());
-  EXPECT_TRUE(
-      measured_of({{1, false}, {9, true}, {8, true}, {2, false}, {7, true}}).is_disturbed());
-  EXPECT_TRUE(measured_of({{1, false}, {9, true}}).is_disturbed());
+TEST(Measured, TwoUndisturbedRoundsInCommonAreEnoughForARatio) {
+  const Measured above = measured_of({{2, false}, {30, false}, {90, true}, {7, false}});
+  const Measured below = measured_of({{1, false}, {10, false}, {1, false}, {1, true}});
+  EXPECT_EQ(ratio(above, below).count, 2);
+  EXPECT_DOUBLE_EQ(ratio(above, below).median, 2.5);
+}
+
+TEST(Measured, WithFewerTheRatioIsOverAllThatCount) {
+  // Round 0 alone is undisturbed in both, and most samples of the first are disturbed.
+  const Measured above = measured_of({{2, false}, {100, true}, {50, true}});
+  const Measured below = measured_of({{1, false}, {10, false}, {25, false}});
+  EXPECT_EQ(ratio(above, below).count, 3);
+  EXPECT_DOUBLE_EQ(ratio(above, below).median, 2);
+  EXPECT_DOUBLE_EQ(ratio(above, below).ci_high, 10);
+}
+
+TEST(Measured, WithoutSamplesThereIsNoRatio) {
+  const Measured some = measured_of({{2, false}, {3, false}});
+  EXPECT_EQ(ratio(some, Measured{}).count, 0);
+  EXPECT_EQ(ratio(Measured{}, some).count, 0);
 }
 
 TEST(Disturbance, ASlowClockStolenTimeAndALostCoreAreLarge) {
@@ -378,7 +399,7 @@ void spin() {
 }
 void stream() {
   static std::vector<char> memory(std::size_t{64} << 20U);
-  std::fill(memory.begin(), memory.end(), static_cast<char>(memory.back() + 1));
+  std::ranges::fill(memory, static_cast<char>(memory.back() + 1));
 }
 
 class Neighbour : public testing::TestWithParam<std::pair<int, void (*)()>> {};

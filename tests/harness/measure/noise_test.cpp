@@ -1,5 +1,4 @@
-// The marks of noise and the ratios of rows, by hand; measure_test.cpp has neighbours that really
-// run.
+// The marks of noise, by hand; measure_test.cpp has neighbours that really run.
 #include "harness/measure/noise.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +20,6 @@
 #include "harness/io/now.hpp"
 #include "harness/measure/measure.hpp"
 #include "tests/error_messages.hpp"
-#include "tests/harness/measure/measured_of.hpp"
 
 namespace stepladder {
 namespace {
@@ -137,8 +135,7 @@ TEST(NoiseGuardOf, OneFileIsOpenForEachThreadUntilTheGuardEnds) {
   EXPECT_EQ(open_files(), before);
 }
 
-// --- /proc/stat
-// -----------------------------------------------------------------------------------
+// --- /proc/stat ----------------------------------------------------------------------------------
 
 // Ticks of each field are another power of two: user, nice, system, idle, waiting for I/O,
 // interrupt, soft interrupt, stolen, guest.
@@ -241,28 +238,6 @@ TEST(NoiseCores, EverySampleOfATeamHasTheStateOfItsCores) {
     for (const Sample& sample : measured[0].samples)
       EXPECT_EQ(sample.cores == Cores::unknown, threads == 1);
   }
-}
-
-TEST(Measured, TwoUndisturbedRoundsInCommonAreEnoughForARatio) {
-  const Measured above = measured_of({{2, false}, {30, false}, {90, true}, {7, false}});
-  const Measured below = measured_of({{1, false}, {10, false}, {1, false}, {1, true}});
-  EXPECT_EQ(ratio(above, below).count, 2);
-  EXPECT_DOUBLE_EQ(ratio(above, below).median, 2.5);
-}
-
-TEST(Measured, WithFewerTheRatioIsOverAllThatCount) {
-  // Round 0 alone is undisturbed in both, and most samples of the first are disturbed.
-  const Measured above = measured_of({{2, false}, {100, true}, {50, true}});
-  const Measured below = measured_of({{1, false}, {10, false}, {25, false}});
-  EXPECT_EQ(ratio(above, below).count, 3);
-  EXPECT_DOUBLE_EQ(ratio(above, below).median, 2);
-  EXPECT_DOUBLE_EQ(ratio(above, below).ci_high, 10);
-}
-
-TEST(Measured, WithoutSamplesThereIsNoRatio) {
-  const Measured some = measured_of({{2, false}, {3, false}});
-  EXPECT_EQ(ratio(some, Measured{}).count, 0);
-  EXPECT_EQ(ratio(Measured{}, some).count, 0);
 }
 
 }  // namespace

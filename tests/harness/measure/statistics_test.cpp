@@ -41,24 +41,13 @@ std::vector<double> one_to(int n) {
 
 // P(Binomial(n, 1/2) < r) <= 2.5 %: the ranks in tables of the sign test.
 TEST(Summarize, IntervalIsThatOfTheSignTest) {
-  struct Row {
-    int n, low;
-  };
-  for (const Row row : {Row{6, 1},
-                        {8, 1},
-                        {9, 2},
-                        {11, 2},
-                        {12, 3},
-                        {15, 4},
-                        {20, 6},
-                        {25, 8},
-                        {40, 14},
-                        {1074, 505},
-                        {1075, 505},
-                        {2000, 956}}) {
-    const Summary summary = summarize(one_to(row.n));
-    EXPECT_DOUBLE_EQ(summary.ci_low, row.low) << "n = " << row.n;
-    EXPECT_DOUBLE_EQ(summary.ci_high, row.n + 1 - row.low) << "n = " << row.n;
+  const std::pair<int, int> lows[] = {{6, 1},   {8, 1},      {9, 2},      {11, 2},
+                                      {12, 3},  {15, 4},     {20, 6},     {25, 8},
+                                      {40, 14}, {1074, 505}, {1075, 505}, {2000, 956}};
+  for (const auto& [n, low] : lows) {
+    const Summary summary = summarize(one_to(n));
+    EXPECT_DOUBLE_EQ(summary.ci_low, low) << "n = " << n;
+    EXPECT_DOUBLE_EQ(summary.ci_high, n + 1 - low) << "n = " << n;
   }
 }
 
