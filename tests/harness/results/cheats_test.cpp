@@ -52,6 +52,7 @@ class Cheat : public matmul::Plan {
 
  protected:
   matmul::Problem problem_;
+  int runs_ = 0;
 };
 
 class ComputesWhenItIsPrepared final : public Cheat {
@@ -94,7 +95,7 @@ class Remembers final : public Cheat {
       multiply(problem_, o);
       results.assign(o.c, o.c + count);
     } else {
-      std::copy(results.begin(), results.end(), o.c);
+      std::ranges::copy(results, o.c);
     }
   }
 
@@ -133,7 +134,6 @@ class WorksWhenItIsPrepared final : public Cheat {
 
  private:
   std::optional<matmul::Operands> pending_;
-  int runs_ = 0;
 };
 
 class WorksInAnotherThread final : public Cheat {
@@ -175,7 +175,6 @@ class WorksInAnotherThread final : public Cheat {
   std::condition_variable changed_;
   std::optional<matmul::Operands> pending_;
   bool ends_ = false;
-  int runs_ = 0;
   std::thread worker_;
 };
 
@@ -188,9 +187,6 @@ class OmitsTheMiddle final : public Cheat {
     multiply_row(problem_, o, 0);
     multiply_row(problem_, o, problem_.m - 1);
   }
-
- private:
-  int runs_ = 0;
 };
 
 class LeavesAThreadBehind final : public Cheat {
@@ -211,7 +207,6 @@ class LeavesAThreadBehind final : public Cheat {
 
  private:
   std::atomic<bool> ends_ = false;
-  int runs_ = 0;
   std::thread thread_;
 };
 
@@ -375,10 +370,7 @@ class Interruptions {
 
 // Its runs count as slow (0 s were measured), so that the turns decide.
 TEST(FaultOfPace, InterruptionsAreNotTakenForARungThatRemembers) {
-  const auto owned = make_case<Matmul>({.m = 16, .n = 16, .k = 16}, "s", "p");
-  owned->allocate(1, nullptr);
-  owned->fill(Tier::accuracy, 1);
-  owned->reset();
+  const auto owned = filled_case<Matmul>({.m = 16, .n = 16, .k = 16});
   const Variant honest = unregistered<Matmul>("honest", plan_of<multiply>);
   const auto runner = owned->plan(honest, {});
   runner->prepare();
@@ -388,10 +380,7 @@ TEST(FaultOfPace, InterruptionsAreNotTakenForARungThatRemembers) {
 
 // It is idle during two changes of the operands that are timed, and not during one.
 TEST(FaultOfPace, AUnitThatWakesUpIsNotTakenForARungThatRemembers) {
-  const auto owned = make_case<Matmul>({.m = 4, .n = 4, .k = 64}, "s", "p");
-  owned->allocate(1, nullptr);
-  owned->fill(Tier::accuracy, 1);
-  owned->reset();
+  const auto owned = filled_case<Matmul>({.m = 4, .n = 4, .k = 64});
   const Variant honest = cheat<WakesUp>("wakes_up");
   const auto runner = owned->plan(honest, {});
   runner->prepare();

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,8 +23,7 @@ namespace {
 constexpr double normal = 1.4826, of_mean = 1.2533;  // see drift.hpp
 constexpr double drift = 0.003;                      // the least between two runs
 
-// --- Student's t, by integration of its density
-// ---------------------------------------------------
+// --- Student's t, by integration of its density --------------------------------------------------
 
 double tail(double x, double degrees = 12) {  // P(|t| > x)
   const double factor = std::exp(std::lgamma((degrees + 1) / 2) - std::lgamma(degrees / 2)) /
@@ -50,8 +50,7 @@ TEST(CompareOracle, IsTheTableOfStudentsT) {
   EXPECT_NEAR(critical(0.001), 4.318, 1e-3);
 }
 
-// --- runs
-// -----------------------------------------------------------------------------------------
+// --- runs ----------------------------------------------------------------------------------------
 
 RowKey key(const std::string& variant, const std::string& problem = "p", std::int64_t threads = 1) {
   return {"matmul", "forward", problem, threads, 1, variant};
@@ -80,8 +79,8 @@ struct Runs {
 };
 
 RowComparison row(const Comparison& all, const RowKey& wanted) {
-  return *std::find_if(all.rows.begin(), all.rows.end(),
-                       [&](const RowComparison& row) { return row.key == wanted; });
+  return *std::ranges::find_if(all.rows,
+                               [&](const RowComparison& row) { return row.key == wanted; });
 }
 
 // The interval and p, as ranks of Holm's method give them.
@@ -96,14 +95,13 @@ void expect_judgement(const Judgement& found, double change, double error, int c
               1e-7);
 }
 
-// --- standard errors
-// ------------------------------------------------------------------------------
+// --- standard errors -----------------------------------------------------------------------------
 
 TEST(Compare, TheErrorOfARowIsOfItsVisitsAndOfTheDriftBetweenTheRuns) {
   constexpr double d = 0.004, change = 0.2;
   Runs runs;
   runs.add(key("a"), change, d);
-  for (const char* other : {"b", "c", "d"}) runs.add(key(other), 0, d);
+  for (const char* name : {"b", "c", "d"}) runs.add(key(name), 0, d);
   const Comparison all = runs.compare();
   // The usual spread is normal · median |c0 - c1| / sqrt 2, above the standard deviation of a row;
   // a run has the mean of two visits; there are two runs.
@@ -120,7 +118,7 @@ TEST(Compare, ARowThatVariesMoreThanUsualHasItsOwnSpread) {
   constexpr double d = 0.004, of_a = 0.02, change = 0.4;
   Runs runs;
   runs.add(key("a"), change, of_a);
-  for (const char* other : {"b", "c", "d"}) runs.add(key(other), 0, d);
+  for (const char* name : {"b", "c", "d"}) runs.add(key(name), 0, d);
   expect_judgement(row(runs.compare(), key("a")), change, std::hypot(std::sqrt(2.0) * of_a, drift),
                    4, 0);
 }
@@ -217,8 +215,7 @@ TEST(Compare, AMachineThatIsSlowerAsAWholeChangesNothing) {
   }
 }
 
-// --- the answers
-// ----------------------------------------------------------------------------------
+// --- the answers ---------------------------------------------------------------------------------
 
 // Four rows have an error of `drift` alone, and so has each of those that change little.
 Runs with_changes(const std::vector<double>& changes, int others = 20 - 4) {
@@ -304,7 +301,7 @@ TEST(Compare, OnAQuietMachineMostRowsTellWhatIsUsual) {
 TEST(Compare, AChangeThatItsOwnMediansContradictCannotBeTold) {
   Runs runs;
   runs.add(key("a"), 0);
-  for (const char* other : {"b", "c", "d"}) runs.add(key(other), -0.3);
+  for (const char* name : {"b", "c", "d"}) runs.add(key(name), -0.3);
   const RowComparison found = row(runs.compare(), key("a"));
   EXPECT_NEAR(found.ratio, std::exp(0.3), 1e-9);
   EXPECT_LT(found.p, 0.05);
@@ -331,8 +328,7 @@ TEST(Compare, NamesOfTheAnswers) {
   EXPECT_STREQ(name_of(Change::cannot_tell), "cannot tell");
 }
 
-// --- what cannot be compared
-// ----------------------------------------------------------------------
+// --- what cannot be compared ---------------------------------------------------------------------
 
 TEST(Compare, ARowNeedsTwoOthersOfItsProblem) {
   Runs runs;
@@ -355,21 +351,12 @@ TEST(Compare, RowsOfAnotherProblemOrNumberOfThreadsAreNotBesideARow) {
     for (const std::int64_t threads : {1, 2}) {
       runs.add(key(name, "p", threads), 0);
       runs.add(key(name, "q", threads), 0);
-      for (RowKey other : {key(name), key(name), key(name)}) {
-        static int field = 0;
-        switch (field++ % 3) {
-          case 0:
-            other.primitive = "max_pool";
-            break;
-          case 1:
-            other.direction = "backward";
-            break;
-          default:
-            other.ranks = 2;
-            break;
-        }
+      RowKey other_primitive = key(name), other_direction = key(name), other_ranks = key(name);
+      other_primitive.primitive = "max_pool";
+      other_direction.direction = "backward";
+      other_ranks.ranks = 2;
+      for (const RowKey& other : {other_primitive, other_direction, other_ranks})
         runs.add(other, 0);
-      }
     }
   for (const RowComparison& found : runs.compare().rows)
     EXPECT_TRUE(says(found.reason, {"fewer than two other rows"}));
@@ -455,8 +442,7 @@ TEST(Compare, ARowThatIsHardlyInThatStateCannotBeTold) {
   }
 }
 
-// --- rungs
-// ----------------------------------------------------------------------------------------
+// --- rungs ---------------------------------------------------------------------------------------
 
 TEST(Compare, ARungOverItsProblemsIsTheMeanByPrecision) {
   Runs runs;
@@ -487,28 +473,20 @@ TEST(Compare, ARungOverItsProblemsIsTheMeanByPrecision) {
   EXPECT_EQ(all.rungs[1].change, Change::same);
 }
 
-// --- reading
-// --------------------------------------------------------------------------------------
+// --- reading -------------------------------------------------------------------------------------
 
 // A samples.csv of lines of: variant, round, visit, seconds, marked, cores.
 std::string samples(const std::vector<std::vector<std::string>>& lines) {
   const std::vector<std::string>& names = samples_columns().names();
   std::string text = fmt::format("{}\n", fmt::join(names, ","));
   for (const auto& line : lines) {
+    std::map<std::string, std::string> row = {
+        {"primitive", "matmul"}, {"direction", "forward"}, {"problem", "p"},
+        {"threads", "2"},        {"ranks", "3"},           {"variant", line[0]},
+        {"repetition", line[1]}, {"visit", line[2]},       {"seconds", line[3]},
+        {"marked", line[4]},     {"cores", line[5]}};
     std::vector<std::string> fields;
-    for (const std::string& name : names)
-      fields.push_back(name == "primitive"    ? "matmul"
-                       : name == "direction"  ? "forward"
-                       : name == "problem"    ? "p"
-                       : name == "threads"    ? "2"
-                       : name == "ranks"      ? "3"
-                       : name == "variant"    ? line[0]
-                       : name == "repetition" ? line[1]
-                       : name == "visit"      ? line[2]
-                       : name == "seconds"    ? line[3]
-                       : name == "marked"     ? line[4]
-                       : name == "cores"      ? line[5]
-                                              : "");
+    for (const std::string& name : names) fields.push_back(row[name]);
     text += fmt::format("{}\n", fmt::join(fields, ","));
   }
   return text;
@@ -569,8 +547,7 @@ TEST(Compare, AFieldThatCannotBeIsNamed) {
   EXPECT_TRUE(says(message({"a", "1", "1048577", "1", "", ""}), {"column visit"}));
 }
 
-// --- two programs in turns
-// ------------------------------------------------------------------------
+// --- two programs in turns -----------------------------------------------------------------------
 
 // One repetition in each visit; a visit has a drift that both programs see.
 Runs in_turns(const std::vector<double>& changes, const std::string& problem = "p") {

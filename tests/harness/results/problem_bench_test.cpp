@@ -41,22 +41,27 @@ void throws_when_timed(const Problem&, const Operands&) {
   throw std::runtime_error("fails in the fifth run");
 }
 
-// Passes verification; from the fifth run on it does something else.
-template <void (*later)(const Problem&, const Operands&)>
-class RightAtFirst final : public sgd_update::Plan {
+class CountsRuns : public sgd_update::Plan {
  public:
-  RightAtFirst(const Problem& problem, const Resources&) : problem_(problem) {}
-  void run(const Operands& o) override { (++runs_ > 4 ? later : update)(problem_, o); }
+  CountsRuns(const Problem& problem, const Resources&) : problem_(problem) {}
 
- private:
+ protected:
   Problem problem_;
   int runs_ = 0;
 };
 
-// Computes in the first two runs, and then applies the same changes again.
-class AppliesTheFirstChange final : public sgd_update::Plan {
+// Passes verification; from the fifth run on it does something else.
+template <void (*later)(const Problem&, const Operands&)>
+class RightAtFirst final : public CountsRuns {
  public:
-  AppliesTheFirstChange(const Problem& problem, const Resources&) : problem_(problem) {}
+  using CountsRuns::CountsRuns;
+  void run(const Operands& o) override { (++runs_ > 4 ? later : update)(problem_, o); }
+};
+
+// Computes in the first two runs, and then applies the same changes again.
+class AppliesTheFirstChange final : public CountsRuns {
+ public:
+  using CountsRuns::CountsRuns;
   void run(const Operands& o) override {
     if (++runs_ <= 2) {
       changes_.assign(o.weights, o.weights + problem_.count);
@@ -68,23 +73,17 @@ class AppliesTheFirstChange final : public sgd_update::Plan {
   }
 
  private:
-  Problem problem_;
   std::vector<float> changes_;
-  int runs_ = 0;
 };
 
 // The first run of a plan takes four times as long as the others.
-class SlowAtFirst final : public sgd_update::Plan {
+class SlowAtFirst final : public CountsRuns {
  public:
-  SlowAtFirst(const Problem& problem, const Resources&) : problem_(problem) {}
+  using CountsRuns::CountsRuns;
   void run(const Operands& o) override {
     std::this_thread::sleep_for(std::chrono::milliseconds(runs_++ == 0 ? 440 : 110));
     update(problem_, o);
   }
-
- private:
-  Problem problem_;
-  int runs_ = 0;
 };
 
 // Takes 200 microseconds; if it alternates, 300 with every second plan.
@@ -142,6 +141,8 @@ class BenchTest : public testing::Test {
     return unregistered<SgdUpdate>(name, factory);
   }
 
+  static inline const BenchOptions quick{.measure = {.repetitions = 3, .budget_seconds = 0.003}};
+
   // A run of these variants on one problem of sgd.
   BenchCounts bench(const std::vector<Variant>& variants, bool resume = false,
                     std::int64_t count = 100) {
@@ -150,10 +151,9 @@ class BenchTest : public testing::Test {
   // A run of these variants on problems with these names and counts.
   BenchCounts bench_all(const std::vector<std::pair<std::string, std::int64_t>>& problems,
                         const std::vector<Variant>& variants, bool resume = false,
-                        BenchOptions options = {}) {
+                        const BenchOptions& options = quick) {
     stepladder::Run run(
         {.directory = folder / "run", .resume = resume, .command = "test", .threads = {}});
-    options.measure = {.repetitions = 3, .budget_seconds = 0.003};
     ProblemBench bench(run, options);
     std::vector<std::unique_ptr<Case>> cases;  // they outlive the visits
     for (const auto& [name, count] : problems) {
@@ -273,7 +273,7 @@ TEST_F(BenchTest, ARowStaysWhereALaterVisitCannotMakeItsPlan) {
 
 TEST_F(BenchTest, AProblemHoldsNoMemoryUntilItsNextVisit) {
   stepladder::Run run({.directory = folder / "run", .command = "test", .threads = {}});
-  ProblemBench bench(run, {.measure = {.repetitions = 3, .budget_seconds = 0.003}});
+  ProblemBench bench(run, quick);
   const auto problem = make_case<SgdUpdate>({.count = 100}, "s", "weights");
   const std::vector<Variant> variants{variant("correct", plan_of<update>)};
   bench.measure(*problem, variants);
@@ -295,14 +295,11 @@ TEST_F(BenchTest, ARowWhoseVisitsDisagreeSaysSo) {
 }
 
 TEST_F(BenchTest, ASlowRowSitsOutFurtherVisits) {
-  stepladder::Run run({.directory = folder / "run", .command = "test", .threads = {}});
-  ProblemBench bench(run, {.measure = {.repetitions = 11, .budget_seconds = 0.3}});
-  const auto problem = make_case<SgdUpdate>({.count = 100}, "s", "weights");
-  const std::vector<Variant> variants{variant("slow", plan_of<takes_long>),
-                                      variant("steady", make_plan<SgdUpdate, Waits<false>>),
-                                      variant("alternating", make_plan<SgdUpdate, Waits<true>>)};
-  bench.measure(*problem, variants);
-  bench.measure_again([](const Case&, double) {});
+  bench_all(
+      {{"weights", 100}},
+      {variant("slow", plan_of<takes_long>), variant("steady", make_plan<SgdUpdate, Waits<false>>),
+       variant("alternating", make_plan<SgdUpdate, Waits<true>>)},
+      false, {.measure = {.repetitions = 11, .budget_seconds = 0.3}});
   std::map<std::string, std::map<std::string, int>> samples;  // by variant and visit
   for (auto& row : rows("samples.csv", samples_columns().names()))
     ++samples[row["variant"]][row["visit"]];
@@ -315,7 +312,6 @@ TEST_F(BenchTest, ASlowRowSitsOutFurtherVisits) {
 // Bandwidths that are far too low: the first visit says that the row beats its roof, and the later
 // ones have those that were measured again.
 TEST_F(BenchTest, ARowBeyondItsRoofSaysSoAndItsCeilingIsMeasuredAgain) {
-  std::filesystem::create_directories(folder / "run");
   nlohmann::json all = nlohmann::json::array();
   for (const char* level : {"", "L1", "L2", "L3", "DRAM"})
     for (const char* name : {"stream_update", "stream_copy"})
@@ -328,7 +324,7 @@ TEST_F(BenchTest, ARowBeyondItsRoofSaysSoAndItsCeilingIsMeasuredAgain) {
                nlohmann::json{{"schema_version", 1}, {"ceilings", all}}.dump());
   stepladder::Run run(
       {.directory = folder / "run", .resume = true, .command = "test", .threads = {1}});
-  ProblemBench bench(run, {.measure = {.repetitions = 3, .budget_seconds = 0.003}});
+  ProblemBench bench(run, quick);
   const auto problem = make_case<SgdUpdate>({.count = 1000, .weight_decay = 0.5F}, "s", "weights");
   VariantInfo less = *variant("less", plan_of<update>).info;  // as Winograd does
   less.normwise = true;
@@ -361,7 +357,7 @@ TEST_F(BenchTest, AVariantThatRunsNowhereHasOneRowForAllProblemsAndThreads) {
       bench_all(two_problems,
                 {missing, variant("lacks", make_plan<SgdUpdate, LacksLibrary>),
                  variant("limited", make_plan<SgdUpdate, Limited>)},
-                false, {.threads = {1, 2}});
+                false, {.threads = {1, 2}, .measure = quick.measure});
   EXPECT_EQ(counts.unavailable, 4);
   EXPECT_EQ(rows_of("missing"), std::vector<std::string>{" unavailable"});
   EXPECT_EQ(rows_of("lacks"), std::vector<std::string>{" unavailable"});
@@ -385,7 +381,7 @@ TEST_F(BenchTest, ResumingKeepsAnUnavailableRowOnceAndReplacesItWhenTheVariantRu
   EXPECT_EQ(rows_of("lacks"), std::vector<std::string>{"a failed"});
   bench_all(two_problems, {variant("lacks", plan_of<update>)}, true);
   std::vector<std::string> found = rows_of("lacks");  // in the order of their last visits
-  std::sort(found.begin(), found.end());
+  std::ranges::sort(found);
   EXPECT_EQ(found, (std::vector<std::string>{"a ok", "b ok"}));
 }
 
@@ -400,8 +396,7 @@ TEST_F(BenchTest, WhatWasMeasuredStaysWhenTheVariantCannotRunAnyMore) {
 
 TEST_F(BenchTest, TheRunDescribesItsColumns) {
   bench({variant("correct", plan_of<update>)});
-  std::ifstream in(folder / "run/columns.json");
-  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), columns_as_json());
+  EXPECT_EQ(content_of(folder / "run/columns.json"), columns_as_json());
 }
 
 TEST_F(BenchTest, TheSummaryAsJsonHasAllRowsAlsoAfterResuming) {

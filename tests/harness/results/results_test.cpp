@@ -19,12 +19,6 @@ std::ptrdiff_t files_in(const TemporaryFolder& folder) {
   return std::distance(std::filesystem::directory_iterator(folder.path()), {});
 }
 
-TEST(Table, StartsWithItsHeader) {
-  const TemporaryFolder folder;
-  { const Table table(folder / "t.csv", columns); }
-  EXPECT_EQ(content_of(folder / "t.csv"), "name,value\n");
-}
-
 TEST(Table, GrowsRowByRowAndGoesOnWhereItEnded) {
   const TemporaryFolder folder;
   {
