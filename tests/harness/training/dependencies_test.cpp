@@ -71,8 +71,8 @@ TEST(Dependencies, AnyOrderThatTheyAllowGivesTheSameResult) {
     std::set<std::size_t> left(in_turn.begin(), in_turn.end());
     while (!left.empty()) {  // a random one whose dependencies are done
       auto next = std::next(left.begin(), random.integer(0, std::int64_t(left.size()) - 1));
-      if (std::any_of(after[*next].begin(), after[*next].end(),
-                      [&](std::size_t before) { return left.contains(before); }))
+      if (std::ranges::any_of(after[*next],
+                              [&](std::size_t before) { return left.contains(before); }))
         continue;
       order.push_back(*next);
       left.erase(next);

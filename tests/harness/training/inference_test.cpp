@@ -49,7 +49,7 @@ RequestSeries series_of(std::vector<double> latencies, double elapsed) {
 TEST(LatencyOf, HasThePercentilesOfAllRequests) {
   std::vector<double> latencies(100);
   std::iota(latencies.begin(), latencies.end(), 1.0);
-  std::reverse(latencies.begin(), latencies.end());
+  std::ranges::reverse(latencies);
   const std::vector<double> first(latencies.begin(), latencies.begin() + 60),
       second(latencies.begin() + 60, latencies.end());  // 100 to 41, and 40 to 1
   const std::vector<ManySeries> one_rank(1,

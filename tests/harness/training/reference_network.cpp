@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "kernels/layers/layers.hpp"
 
@@ -62,62 +63,31 @@ Doubles convolve(const network::Convolution& layer, std::int64_t batch, const Sh
   return y;
 }
 
-Doubles pool(const network::MaxPool& layer, std::int64_t batch, const Shape& in, const Shape& out,
-             const Doubles& x) {
+// What f(its elements inside the image) makes of each window of a pool, [batch, channels, out].
+template <class Pool, class Function>
+Doubles of_windows(const Pool& pool, std::int64_t batch, const network::LayerDescription& layer,
+                   const Doubles& x, const Function& f) {
+  const Shape &in = layer.input, &out = layer.output;
   Doubles y;
   for (std::int64_t plane = 0; plane < batch * in.channels; ++plane)
-    for (std::int64_t p = 0; p < out.height; ++p)
-      for (std::int64_t q = 0; q < out.width; ++q) {
-        double largest = -std::numeric_limits<double>::infinity();
-        for_window(in, p * layer.stride_h - layer.pad_h, q * layer.stride_w - layer.pad_w,
-                   layer.window_h, layer.window_w,
-                   [&](std::int64_t h, std::int64_t c, std::int64_t) {
-                     const std::int64_t at = plane * in.spatial() + h * in.width + c;
-                     largest = std::max(largest, x[static_cast<std::size_t>(at)]);
-                   });
-        y.push_back(largest);
-      }
-  return y;
-}
-
-// The smallest gap between the two largest, different elements of a window.
-double smallest_gap(const network::MaxPool& layer, std::int64_t planes, const Shape& in,
-                    const Shape& out, const Doubles& x) {
-  double gap = std::numeric_limits<double>::infinity();
-  for (std::int64_t plane = 0; plane < planes; ++plane)
     for (std::int64_t p = 0; p < out.height; ++p)
       for (std::int64_t q = 0; q < out.width; ++q) {
         Doubles window;
-        for_window(in, p * layer.stride_h - layer.pad_h, q * layer.stride_w - layer.pad_w,
-                   layer.window_h, layer.window_w,
-                   [&](std::int64_t h, std::int64_t c, std::int64_t) {
+        for_window(in, p * pool.stride_h - pool.pad_h, q * pool.stride_w - pool.pad_w,
+                   pool.window_h, pool.window_w, [&](std::int64_t h, std::int64_t c, std::int64_t) {
                      const std::int64_t at = plane * in.spatial() + h * in.width + c;
                      window.push_back(x[static_cast<std::size_t>(at)]);
                    });
-        std::sort(window.rbegin(), window.rend());
-        if (window.size() > 1 && window[0] > window[1]) gap = std::min(gap, window[0] - window[1]);
-      }
-  return gap;
-}
-
-Doubles average(const network::AveragePool& layer, std::int64_t batch, const Shape& in,
-                const Shape& out, const Doubles& x) {
-  Doubles y;
-  for (std::int64_t plane = 0; plane < batch * in.channels; ++plane)
-    for (std::int64_t p = 0; p < out.height; ++p)
-      for (std::int64_t q = 0; q < out.width; ++q) {
-        double sum = 0, inside = 0;
-        for_window(in, p * layer.stride_h - layer.pad_h, q * layer.stride_w - layer.pad_w,
-                   layer.window_h, layer.window_w,
-                   [&](std::int64_t h, std::int64_t c, std::int64_t) {
-                     const std::int64_t at = plane * in.spatial() + h * in.width + c;
-                     sum += x[static_cast<std::size_t>(at)];
-                     ++inside;
-                   });
-        const auto all = static_cast<double>(layer.window_h * layer.window_w);
-        y.push_back(sum / (layer.count == average_pool::Count::include_padding ? all : inside));
+        y.push_back(f(std::move(window)));
       }
   return y;
+}
+
+// The gap between the two largest, different elements of a window.
+double gap_of(Doubles window) {
+  std::sort(window.rbegin(), window.rend());
+  const bool has_gap = window.size() > 1 && window[0] > window[1];
+  return has_gap ? window[0] - window[1] : std::numeric_limits<double>::infinity();
 }
 
 Doubles normalize(const network::LocalResponseNormalization& layer, std::int64_t batch,
@@ -154,7 +124,7 @@ Doubles drop(const network::Dropout& layer, std::uint64_t seed, std::int64_t ste
 template <class Function>
 Doubles each(const Doubles& x, const Function& f) {
   Doubles y(x.size());
-  std::transform(x.begin(), x.end(), y.begin(), f);
+  std::ranges::transform(x, y.begin(), f);
   return y;
 }
 
@@ -195,10 +165,16 @@ Doubles ReferenceNetwork::layer_output(std::size_t index, const Doubles& x,
       return convolve(c, batch, layer.input, layer.output, x, weights, biases);
     }
     Doubles operator()(const network::MaxPool& p) const {
-      return pool(p, batch, layer.input, layer.output, x);
+      return of_windows(p, batch, layer, x,
+                        [](const Doubles& window) { return *std::ranges::max_element(window); });
     }
     Doubles operator()(const network::AveragePool& p) const {
-      return average(p, batch, layer.input, layer.output, x);
+      return of_windows(p, batch, layer, x, [&](const Doubles& window) {
+        const bool counts_all = p.count == average_pool::Count::include_padding;
+        return std::accumulate(window.begin(), window.end(), 0.0) /
+               (counts_all ? static_cast<double>(p.window_h * p.window_w)
+                           : static_cast<double>(window.size()));
+      });
     }
     Doubles operator()(const network::Relu&) const {
       return each(x, [](double v) { return std::max(v, 0.0); });
@@ -230,8 +206,8 @@ double ReferenceNetwork::kink_margin(std::span<const double> parameters, std::in
       for (const double v : x)
         if (v != 0) nearest = std::min(nearest, std::abs(v));
     } else if (const auto* pool = std::get_if<network::MaxPool>(&layer.layer)) {
-      nearest = smallest_gap(*pool, description_.batch * layer.input.channels, layer.input,
-                             layer.output, x);
+      const Doubles gaps = of_windows(*pool, description_.batch, layer, x, gap_of);
+      nearest = *std::ranges::min_element(gaps);
     }
     double largest = 0;
     for (const double v : x) largest = std::max(largest, std::abs(v));

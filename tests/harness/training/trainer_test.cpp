@@ -61,13 +61,12 @@ TEST(Evaluation, DropsNothing) {
   TrainableNetwork without(network::without_optional(small_network(8)), UseSpec("serial"), {},
                            plans);
   ASSERT_EQ(with.parameters().size(), without.parameters().size());
-  std::copy(with.parameters().begin(), with.parameters().end(), without.parameters().begin());
+  std::ranges::copy(with.parameters(), without.parameters().begin());
   fill_batch(with, 2);
   fill_batch(without, 2);
   with.evaluate();
   without.evaluate();
-  EXPECT_TRUE(std::equal(with.probabilities().begin(), with.probabilities().end(),
-                         without.probabilities().begin()));
+  EXPECT_TRUE(std::ranges::equal(with.probabilities(), without.probabilities()));
   EXPECT_NE(with.forward(), without.forward()) << "in training most activations are dropped";
 }
 

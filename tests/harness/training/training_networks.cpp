@@ -23,23 +23,17 @@ network::Layer random_spatial_layer(Random& random, std::int64_t channels, bool 
   switch (random.integer(0, with_average_pool ? 5 : 4)) {
     case 0: {
       const std::int64_t h = random.integer(1, 3), w = random.integer(1, 3);
-      return network::MaxPool{h,
-                              w,
-                              random.integer(1, 3),
-                              random.integer(1, 3),
-                              random.integer(0, h - 1),
-                              random.integer(0, w - 1)};
+      const std::int64_t down = random.integer(1, 3), right = random.integer(1, 3);
+      return network::MaxPool{
+          h, w, down, right, random.integer(0, h - 1), random.integer(0, w - 1)};
     }
     case 5: {
       const std::int64_t h = random.integer(1, 4), w = random.integer(1, 4);
-      return network::AveragePool{h,
-                                  w,
-                                  random.integer(1, 3),
-                                  random.integer(1, 3),
-                                  random.integer(0, h - 1),
-                                  random.integer(0, w - 1),
-                                  random.coin() ? average_pool::Count::include_padding
-                                                : average_pool::Count::exclude_padding};
+      const std::int64_t down = random.integer(1, 3), right = random.integer(1, 3);
+      const std::int64_t top = random.integer(0, h - 1), left = random.integer(0, w - 1);
+      using average_pool::Count;
+      const Count count = random.coin() ? Count::include_padding : Count::exclude_padding;
+      return network::AveragePool{h, w, down, right, top, left, count};
     }
     case 1:
       return network::LocalResponseNormalization{2 * random.integer(0, 2) + 1, 0.5, 0.75, 1.0};
