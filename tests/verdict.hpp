@@ -21,7 +21,7 @@ namespace stepladder {
 // Runs one plan of each variant, all of one place, on every filling until it fails. They share the
 // references, which may take longer than they.
 inline std::vector<Verdict> verdicts_of(Case& problem, const std::vector<Variant>& variants,
-                                        int threads = 1) {
+                                        int threads = 1, const void* communicator = nullptr) {
   problem.allocate(1, variants.front().info->place == Place::cuda ? device() : nullptr);
   std::vector<std::unique_ptr<Runner>> plans(variants.size());
   std::vector<Verdict> verdicts(variants.size(), {.outcome = Outcome::passed});
@@ -30,7 +30,7 @@ inline std::vector<Verdict> verdicts_of(Case& problem, const std::vector<Variant
     for (std::size_t i = 0; i < variants.size(); ++i)
       if (verdicts[i].outcome == Outcome::passed &&
           (filling.tier == Tier::accuracy || takes_exact_tier(problem, *variants[i].info)))
-        verdicts[i] = verify(problem, variants[i], {threads, nullptr}, plans[i]);
+        verdicts[i] = verify(problem, variants[i], {threads, communicator}, plans[i]);
   }
   return verdicts;
 }
@@ -42,6 +42,19 @@ inline Verdict verdict_of(Case& problem, const Variant& variant, int threads = 1
 template <class Primitive>
 Verdict verdict_of(const typename Primitive::Problem& problem, const Variant& variant) {
   return verdict_of(*make_case<Primitive>(problem, "test", "test"), variant);
+}
+
+// One copy of the operands, filled, for a variant that the test runs itself.
+inline void fill_one_copy(Case& problem) {
+  problem.allocate(1, nullptr);
+  problem.fill(Tier::accuracy, 1);
+  problem.reset();
+}
+template <class Primitive>
+std::unique_ptr<Case> filled_case(const typename Primitive::Problem& problem) {
+  std::unique_ptr<Case> filled = make_case<Primitive>(problem, "test", "test");
+  fill_one_copy(*filled);
+  return filled;
 }
 
 // A variant that is not in the registry, so that no ladder, step or other test has it. It supports
@@ -103,7 +116,7 @@ class StaleResult final : public PlanOf<Primitive> {
       compute(problem_, operands);
       kept_.assign(current.begin(), current.end());
     }
-    std::copy(kept_.begin(), kept_.end(), current.begin());
+    std::ranges::copy(kept_, current.begin());
   }
 
  private:

@@ -4,16 +4,12 @@
 
 #include <chrono>
 #include <ctime>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "harness/adapters/primitives.hpp"
-#include "kernels/average_pool/average_pool.hpp"
-#include "kernels/convolution/convolution.hpp"
-#include "kernels/layers/layers.hpp"
-#include "kernels/matmul/matmul.hpp"
-#include "kernels/max_pool/max_pool.hpp"
-#include "kernels/reorder/reorder.hpp"
-#include "kernels/sgd_update/sgd_update.hpp"
+#include "harness/problem/suites.hpp"
 #include "tests/verdict.hpp"
 
 namespace stepladder {
@@ -47,12 +43,8 @@ bool holds_once(Runner& runner, const Condition& condition) {
   return false;
 }
 
-template <class Primitive>
-void check(const PrimitiveType& type, const typename Primitive::Problem& problem) {
-  const std::unique_ptr<Case> owned = make_case<Primitive>(problem, "test", "test");
-  owned->allocate(1, nullptr);
-  owned->fill(Tier::accuracy, 1);
-  owned->reset();
+void check(const PrimitiveType& type, Case& problem) {
+  fill_one_copy(problem);
   for (const Variant& variant : type.variants()) {
     if (!variant.info->threaded || variant.info->place != Place::cpu ||
         variant.info->technique == Technique::vendor || !variant.why_unavailable.empty())
@@ -60,7 +52,7 @@ void check(const PrimitiveType& type, const typename Primitive::Problem& problem
     for (const int threads : {1, 2}) {
       std::unique_ptr<Runner> runner;
       try {
-        runner = owned->plan(variant, {.threads = threads});
+        runner = problem.plan(variant, {.threads = threads});
       } catch (const Unsupported&) {
         continue;
       }
@@ -68,103 +60,51 @@ void check(const PrimitiveType& type, const typename Primitive::Problem& problem
       runner->run(0);
       if (threads == 1)
         EXPECT_TRUE(holds_once(*runner, [](double share) { return share < 0.1; }))
-            << variant.name << " " << owned->info().direction << " on one thread";
+            << variant.name << " " << problem.info().direction << " on one thread";
       else
         EXPECT_TRUE(holds_once(*runner, [](double share) { return share > 0.3; }))
-            << variant.name << " " << owned->info().direction << " on two threads";
+            << variant.name << " " << problem.info().direction << " on two threads";
     }
   }
 }
 
+// The problems that `--shape` makes of the texts: where they name no direction, in all.
+void check(const char* primitive_name, const std::vector<std::string>& shapes) {
+  const PrimitiveType& type = primitive(primitive_name);
+  for (const std::string& shape : shapes)
+    for (const auto& problem : shape_problems(type, shape, 1)) check(type, *problem);
+}
+
 TEST(ThreadsInUse, Matmul) {
-  for (const bool transpose_a : {false, true})
-    for (const bool transpose_b : {false, true})
-      check<matmul::Matmul>(matmul_type(), {256, 256, 256, transpose_a, transpose_b});
-  check<matmul::Matmul>(matmul_type(),
-                        {.m = 256, .n = 256, .k = 256, .epilogue = matmul::Epilogue::bias_relu});
+  check("matmul", {"256x256x256", "256x256x256 transpose_a=1", "256x256x256 transpose_b=1",
+                   "256x256x256 transpose_a=1 transpose_b=1", "256x256x256 epilogue=bias_relu"});
 }
 
 TEST(ThreadsInUse, Convolution) {
-  using convolution::Direction;
-  for (const std::int64_t kernel : {1, 3})
-    for (const Direction direction :
-         {Direction::forward, Direction::backward_data, Direction::backward_weights})
-      check<convolution::Convolution>(convolution_type(), {.direction = direction,
-                                                           .batch = 8,
-                                                           .in_channels = 32,
-                                                           .height = 28,
-                                                           .width = 28,
-                                                           .out_channels = 32,
-                                                           .kernel_h = kernel,
-                                                           .kernel_w = kernel,
-                                                           .pad_h = kernel / 2,
-                                                           .pad_w = kernel / 2});
+  check("convolution", {"8x32x28x28x32x1x1", "8x32x28x28x32x3x3 pad_h=1 pad_w=1"});
 }
 
 TEST(ThreadsInUse, ConvolutionInOtherLayouts) {
-  for (const Layout layout : {Layout::chwn, Layout::nchw16c})
-    check<convolution::Convolution>(convolution_type(), {.batch = 16,
-                                                         .in_channels = 32,
-                                                         .height = 28,
-                                                         .width = 28,
-                                                         .out_channels = 32,
-                                                         .kernel_h = 3,
-                                                         .kernel_w = 3,
-                                                         .layout = layout});
+  check("convolution", {"16x32x28x28x32x3x3 direction=forward layout=chwn",
+                        "16x32x28x28x32x3x3 direction=forward layout=nchw16c"});
 }
 
-TEST(ThreadsInUse, MaxPool) {
-  using max_pool::Direction;
-  for (const Layout layout : {Layout::nchw, Layout::chwn, Layout::nchw16c})
-    for (const Direction direction : {Direction::forward, Direction::backward})
-      check<max_pool::MaxPool>(max_pool_type(), {.direction = direction,
-                                                 .batch = 16,
-                                                 .channels = 32,
-                                                 .height = 56,
-                                                 .width = 56,
-                                                 .window_h = 2,
-                                                 .window_w = 2,
-                                                 .stride_h = 2,
-                                                 .stride_w = 2,
-                                                 .layout = layout});
-}
+const std::vector<std::string> pools = {"16x32x56x56x2x2x2x2", "16x32x56x56x2x2x2x2 layout=chwn",
+                                        "16x32x56x56x2x2x2x2 layout=nchw16c"};
 
-TEST(ThreadsInUse, AveragePool) {
-  using average_pool::Direction;
-  for (const Layout layout : {Layout::nchw, Layout::chwn, Layout::nchw16c})
-    for (const Direction direction : {Direction::forward, Direction::backward})
-      check<average_pool::AveragePool>(average_pool_type(), {.direction = direction,
-                                                             .batch = 16,
-                                                             .channels = 32,
-                                                             .height = 56,
-                                                             .width = 56,
-                                                             .window_h = 2,
-                                                             .window_w = 2,
-                                                             .stride_h = 2,
-                                                             .stride_w = 2,
-                                                             .layout = layout});
-}
+TEST(ThreadsInUse, MaxPool) { check("max_pool", pools); }
+
+TEST(ThreadsInUse, AveragePool) { check("average_pool", pools); }
 
 TEST(ThreadsInUse, Reorder) {
-  check<reorder::Reorder>(reorder_type(), {16, 32, 56, 56, Layout::nchw, Layout::chwn});
-  check<reorder::Reorder>(reorder_type(), {.batch = 16,
-                                           .channels = 32,
-                                           .height = 56,
-                                           .width = 56,
-                                           .to = Layout::nchw,
-                                           .to_format = reorder::Format::bf16});
+  check("reorder", {"16x32x56x56 from=nchw to=chwn", "16x32x56x56 from=nchw to=bf16"});
 }
 
-TEST(ThreadsInUse, SgdUpdate) {
-  check<sgd_update::SgdUpdate>(sgd_update_type(), {.count = 1 << 20});
-}
+TEST(ThreadsInUse, SgdUpdate) { check("sgd_update", {"1048576"}); }
 
 TEST(ThreadsInUse, Layers) {
-  using layers::Layer;
-  for (const Layer layer :
-       {Layer::bias, Layer::relu, Layer::tanh, Layer::local_response_normalization})
-    check<layers::Layers>(layers_type(),
-                          {.layer = layer, .batch = 64, .channels = 64, .spatial = 196});
+  check("layers", {"64x64x196 layer=bias", "64x64x196 layer=relu", "64x64x196 layer=tanh",
+                   "64x64x196 layer=lrn"});
 }
 
 }  // namespace

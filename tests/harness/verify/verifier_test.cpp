@@ -58,7 +58,7 @@ struct ScriptAdapter {
   static void fill(const Problem&, Tier, Random& random, Contents& contents) {
     script.drawn.push_back(random.integer(0, std::int64_t{1} << 40U));
     for (std::size_t i = 0; i < script.content.size(); ++i)
-      std::copy(script.content[i].begin(), script.content[i].end(), floats(contents, i));
+      std::ranges::copy(script.content[i], floats(contents, i));
   }
   static void expect(const Problem&, Tier, Random random, Contents&,
                      std::vector<Expected>& expected) {
@@ -93,9 +93,7 @@ class VerifierTest : public testing::Test {
     script.expected = {{.value = std::move(value), .bound = std::move(bound)}, {}};
   }
   void returns(std::vector<float> values) {
-    script.run = [values](const Operands& o) {
-      std::copy(values.begin(), values.end(), o.weights);
-    };
+    script.run = [values](const Operands& o) { std::ranges::copy(values, o.weights); };
   }
   std::unique_ptr<TypedCase<ScriptAdapter>> make(std::size_t copies = 1) {
     ProblemInfo of_case;
@@ -111,6 +109,17 @@ class VerifierTest : public testing::Test {
     std::unique_ptr<Runner> plan;
     return verify(*make(), variant_, {1, nullptr}, plan);
   }
+  Verdict verdict(std::vector<float> values) {
+    returns(std::move(values));
+    return verdict();
+  }
+  // Of the results of a run that returns these values.
+  std::uint64_t hash(std::vector<float> values) {
+    returns(std::move(values));
+    const auto problem = make();
+    problem->plan(variant_, {1, nullptr})->run(0);
+    return problem->result_hash(*variant_.info, 0);
+  }
   VariantInfo& info() {
     variant_.info = &info_;
     return info_;
@@ -120,8 +129,7 @@ class VerifierTest : public testing::Test {
 };
 using Verifier = VerifierTest;
 
-// --- one element
-// ----------------------------------------------------------------------------------
+// --- one element ---------------------------------------------------------------------------------
 
 TEST_F(Verifier, TheErrorRatioIsTheLargestErrorOverItsBound) {
   expect({1, 1, 1, 1}, {1, 2, 4, 0});
@@ -136,89 +144,66 @@ TEST_F(Verifier, TheErrorRatioIsTheLargestErrorOverItsBound) {
 
 TEST_F(Verifier, AnErrorAsLargeAsItsBoundPassesAndAnyLargerOneFails) {
   expect({0, 0}, {0.25F, 0.5F});
-  returns({-0.25F, 0.5F});
-  EXPECT_EQ(verdict().outcome, Outcome::passed);
+  EXPECT_EQ(verdict({-0.25F, 0.5F}).outcome, Outcome::passed);
   EXPECT_EQ(verdict().error_ratio, 1);
-  returns({-0.25F, std::nextafter(0.5F, 1.0F)});
-  EXPECT_EQ(verdict().outcome, Outcome::failed);
-  returns({std::nextafter(-0.25F, -1.0F), 0.5F});
-  EXPECT_EQ(verdict().outcome, Outcome::failed);
+  EXPECT_EQ(verdict({-0.25F, std::nextafter(0.5F, 1.0F)}).outcome, Outcome::failed);
+  EXPECT_EQ(verdict({std::nextafter(-0.25F, -1.0F), 0.5F}).outcome, Outcome::failed);
 }
 
 TEST_F(Verifier, TheReasonNamesTheFirstWrongElementAndHowManyThereAre) {
   expect({1, 2, 3}, {0, 0.5F, 0});
-  returns({1, 2.75F, 3});
-  EXPECT_EQ(verdict().reason, "weights[1] is 2.75; expected 2 within 0.5");
-  returns({1, 2.75F, 4});
-  EXPECT_EQ(verdict().reason, "weights[1] is 2.75; expected 2 within 0.5 (2 of 3 elements wrong)");
-  returns({0, 2, 3});
-  EXPECT_EQ(verdict().reason, "weights[0] is 0; expected 1");
-  returns({1, 2});
-  EXPECT_TRUE(says(verdict().reason, {"weights[2] is ", "nan; expected 3"}));
+  EXPECT_EQ(verdict({1, 2.75F, 3}).reason, "weights[1] is 2.75; expected 2 within 0.5");
+  EXPECT_EQ(verdict({1, 2.75F, 4}).reason,
+            "weights[1] is 2.75; expected 2 within 0.5 (2 of 3 elements wrong)");
+  EXPECT_EQ(verdict({0, 2, 3}).reason, "weights[0] is 0; expected 1");
+  EXPECT_TRUE(says(verdict({1, 2}).reason, {"weights[2] is ", "nan; expected 3"}));
 }
 
 TEST_F(Verifier, ADeclaredFactorAndRoundedOperandsWidenTheBound) {
   expect({0, 0}, {1, 2});
   script.expected[0].unit = 0.25;
-  info() = {.name = "scripted",
-            .technique = Technique::serial,
-            .adds = "",
-            .bound_factor = 2,
-            .operand_error = 0.5};
-  returns({4, -6});  // 2 + 0.5 / 0.25 = 4 times the bound
-  EXPECT_EQ(verdict().outcome, Outcome::passed);
+  info().bound_factor = 2;
+  info().operand_error = 0.5;
+  // 2 + 0.5 / 0.25 = 4 times the bound
+  EXPECT_EQ(verdict({4, -6}).outcome, Outcome::passed);
   EXPECT_DOUBLE_EQ(verdict().error_ratio, 1);
-  returns({4.001F, 0});
-  EXPECT_EQ(verdict().outcome, Outcome::failed);
+  EXPECT_EQ(verdict({4.001F, 0}).outcome, Outcome::failed);
   script.expected[0].unit = 0;  // no sum of products: operands are not rounded
-  returns({2, 4});
-  EXPECT_DOUBLE_EQ(verdict().error_ratio, 1);
-  returns({2.001F, 0});
-  EXPECT_EQ(verdict().outcome, Outcome::failed);
+  EXPECT_DOUBLE_EQ(verdict({2, 4}).error_ratio, 1);
+  EXPECT_EQ(verdict({2.001F, 0}).outcome, Outcome::failed);
 }
 
 TEST_F(Verifier, QuantizedOperandsWidenTheBoundByAShareOfTheLargestSum) {
   expect({0, 0}, {1, 2});
   script.expected[0].largest_sum = 8;
-  info() = {
-      .name = "scripted", .technique = Technique::serial, .adds = "", .quantization_error = 0.25};
-  returns({3, -4});  // 1 + 0.25 · 8 and 2 + 0.25 · 8
-  EXPECT_EQ(verdict().outcome, Outcome::passed);
+  info().quantization_error = 0.25;
+  // 1 + 0.25 · 8 and 2 + 0.25 · 8
+  EXPECT_EQ(verdict({3, -4}).outcome, Outcome::passed);
   EXPECT_DOUBLE_EQ(verdict().error_ratio, 1);
-  returns({3.001F, 0});
-  EXPECT_EQ(verdict().outcome, Outcome::failed);
+  EXPECT_EQ(verdict({3.001F, 0}).outcome, Outcome::failed);
   script.expected[0].largest_sum = 0;  // the exact tier
-  returns({1.001F, 0});
-  EXPECT_EQ(verdict().outcome, Outcome::failed);
+  EXPECT_EQ(verdict({1.001F, 0}).outcome, Outcome::failed);
 }
 
 TEST_F(Verifier, ANormwiseBoundIsThatOfTheLargestMagnitudeForEveryElement) {
   expect({0, 0, 0}, {1, 4, 2});
   script.expected[0].unit = 0.5;  // magnitudes 2, 8 and 4
-  info() = {.name = "scripted",
-            .technique = Technique::serial,
-            .adds = "",
-            .bound_factor = 3,
-            .normwise = true};
+  info().bound_factor = 3;
+  info().normwise = true;
   const auto bound = static_cast<float>(3 * 8 * 0x1p-24);
-  returns({bound, 0, -bound / 2});
-  EXPECT_EQ(verdict().outcome, Outcome::passed) << verdict().reason;
+  EXPECT_EQ(verdict({bound, 0, -bound / 2}).outcome, Outcome::passed) << verdict().reason;
   EXPECT_DOUBLE_EQ(verdict().error_ratio, 1);
-  returns({0, 0, std::nextafter(bound, 1.0F)});
-  EXPECT_EQ(verdict().outcome, Outcome::failed);
+  EXPECT_EQ(verdict({0, 0, std::nextafter(bound, 1.0F)}).outcome, Outcome::failed);
   script.expected[0].unit = 0;  // not a sum: no error at all
-  returns({0, 0, 1e-30F});
-  EXPECT_EQ(verdict().outcome, Outcome::failed);
+  EXPECT_EQ(verdict({0, 0, 1e-30F}).outcome, Outcome::failed);
 }
 
 TEST_F(Verifier, OfAChangeTheAmountAddedIsCompared) {
   expect({0.5, -1}, {0.25F, 0}, Role::in_out);  // the content is 100
   script.expected[0].change = true;
-  returns({100.25F, 99});
-  EXPECT_EQ(verdict().outcome, Outcome::passed) << verdict().reason;
+  EXPECT_EQ(verdict({100.25F, 99}).outcome, Outcome::passed) << verdict().reason;
   EXPECT_EQ(verdict().error_ratio, 1);
-  returns({0.5F, -1});
-  EXPECT_EQ(verdict().outcome, Outcome::failed);
+  EXPECT_EQ(verdict({0.5F, -1}).outcome, Outcome::failed);
 }
 
 TEST_F(Verifier, PositionsAreBytes) {
@@ -238,34 +223,27 @@ TEST_F(Verifier, PositionsAreBytes) {
   EXPECT_EQ(verdict().reason, "weights[2] is 254; expected 255");
 }
 
-// --- parts
-// ----------------------------------------------------------------------------------------
+// --- parts ---------------------------------------------------------------------------------------
 
 TEST_F(Verifier, APartOfItsOwnChoiceMustBeLargeEnoughAndRight) {
   expect({1, 2, 3, 4, 5, 6}, {0.5F, 0.5F, 0.5F, 0.5F, 0.5F, 0.5F}, Role::in_out);
   script.expected[0].least_updated = 3;
-  returns({1, 2.25F, 3});
-  EXPECT_EQ(verdict().outcome, Outcome::passed) << verdict().reason;
+  EXPECT_EQ(verdict({1, 2.25F, 3}).outcome, Outcome::passed) << verdict().reason;
   EXPECT_DOUBLE_EQ(verdict().error_ratio, 0.5);
-  returns({1, 2});
-  EXPECT_EQ(verdict().reason, "weights was updated in 2 of 6 elements; expected 3 or more");
-  returns({1, 2, 3, 7});
-  EXPECT_EQ(verdict().reason, "weights[3] is 7; expected 4 within 0.5");
+  EXPECT_EQ(verdict({1, 2}).reason, "weights was updated in 2 of 6 elements; expected 3 or more");
+  EXPECT_EQ(verdict({1, 2, 3, 7}).reason, "weights[3] is 7; expected 4 within 0.5");
   script.expected[0].least_updated = 0;
-  returns({});
-  EXPECT_EQ(verdict().outcome, Outcome::passed);
+  EXPECT_EQ(verdict({}).outcome, Outcome::passed);
 }
 
 TEST_F(Verifier, AnElementThatWasLeftAsItWasHasNoErrorRatio) {
   expect({100.25, 1}, {0.5F, 0.5F}, Role::in_out);  // the first is right by chance
   script.expected[0].least_updated = 1;
-  returns({100, 1.125F});
-  EXPECT_EQ(verdict().outcome, Outcome::passed) << verdict().reason;
+  EXPECT_EQ(verdict({100, 1.125F}).outcome, Outcome::passed) << verdict().reason;
   EXPECT_DOUBLE_EQ(verdict().error_ratio, 0.25);
 }
 
-// --- operands
-// -------------------------------------------------------------------------------------
+// --- operands ------------------------------------------------------------------------------------
 
 TEST_F(Verifier, WritesOutOfBoundsAndChangedInputsAreNamed) {
   expect({1}, {0});
@@ -305,31 +283,23 @@ TEST_F(Verifier, OfDistributedOperandsTheBlocksAreComparedWithTheirPartsOfTheWho
   script.ranks = 2;
   script.blocks = {{.first = 1, .rows = 2, .columns = 2, .stride = 3},
                    {.first = 1, .rows = 1, .columns = 1, .stride = 2}};
-  float gradient = 0;
-  const auto put = [&](std::vector<float> values) {
-    script.run = [&gradient, values](const Operands& o) {
-      gradient = o.gradient[0];
-      std::copy(values.begin(), values.end(), o.weights);
-    };
-  };
-  put({11.5F, 12, 16, 15});
-  EXPECT_EQ(verdict().outcome, Outcome::passed) << verdict().reason;
+  EXPECT_EQ(verdict({11.5F, 12, 16, 15}).outcome, Outcome::passed) << verdict().reason;
   EXPECT_DOUBLE_EQ(verdict().error_ratio, 0.5);
+  EXPECT_EQ(verdict({11, 12, 14, 23.5F}).reason, "weights[3] is 23.5; expected 15 within 8");
+  EXPECT_EQ(verdict({11, 12, 14, 15, 16}).reason,
+            "weights was written out of bounds, 0 bytes past its end");
+  float gradient = 0;
+  script.run = [&](const Operands& o) { gradient = o.gradient[0]; };
+  verdict();
   EXPECT_EQ(gradient, 6);
-  put({11, 12, 14, 23.5F});
-  EXPECT_EQ(verdict().reason, "weights[3] is 23.5; expected 15 within 8");
-  put({11, 12, 14, 15, 16});
-  EXPECT_EQ(verdict().reason, "weights was written out of bounds, 0 bytes past its end");
   script.run = [](const Operands& o) { const_cast<float*>(o.gradient)[0] = 7; };
   EXPECT_EQ(verdict().reason.substr(0, 7), "weights");  // NaN still
 
   // The bound of rounded operands: 1 + 0.5 / 0.25 = 3 times that of fp32.
   script.expected[0].unit = 0.25;
   info().operand_error = 0.5;
-  put({14, 18, 26, 39});
-  EXPECT_EQ(verdict().outcome, Outcome::passed) << verdict().reason;
-  put({14, 18.5F, 26, 39});
-  EXPECT_EQ(verdict().outcome, Outcome::failed);
+  EXPECT_EQ(verdict({14, 18, 26, 39}).outcome, Outcome::passed) << verdict().reason;
+  EXPECT_EQ(verdict({14, 18.5F, 26, 39}).outcome, Outcome::failed);
 }
 
 TEST_F(Verifier, OfAChangedBlockTheAmountAddedIsCompared) {
@@ -339,10 +309,8 @@ TEST_F(Verifier, OfAChangedBlockTheAmountAddedIsCompared) {
   script.ranks = 2;
   script.blocks = {{.first = 2, .rows = 1, .columns = 2, .stride = 4},
                    {.first = 0, .rows = 1, .columns = 2, .stride = 2}};
-  returns({33, 44});
-  EXPECT_EQ(verdict().outcome, Outcome::passed) << verdict().reason;
-  returns({3, 4});
-  EXPECT_EQ(verdict().outcome, Outcome::failed);
+  EXPECT_EQ(verdict({33, 44}).outcome, Outcome::passed) << verdict().reason;
+  EXPECT_EQ(verdict({3, 4}).outcome, Outcome::failed);
 }
 
 TEST_F(Verifier, EachRankHasOtherBlocksSoThatNoHashIsShared) {
@@ -350,14 +318,7 @@ TEST_F(Verifier, EachRankHasOtherBlocksSoThatNoHashIsShared) {
   script.ranks = 2;
   script.blocks = {{.first = 0, .rows = 1, .columns = 1, .stride = 2},
                    {.first = 0, .rows = 1, .columns = 2, .stride = 2}};
-  const auto hash = [&](float value) {
-    returns({value});
-    const auto problem = make();
-    const auto plan = problem->plan(variant_, {1, nullptr});
-    plan->run(0);
-    return problem->result_hash(*variant_.info, 0);
-  };
-  EXPECT_EQ(hash(1), hash(2));
+  EXPECT_EQ(hash({1}), hash({2}));
 }
 
 TEST_F(Verifier, AReplicaMustHaveTheSameBits) {
@@ -485,12 +446,6 @@ TEST_F(Verifier, AllocatedAgainACaseHasTheNewNumberOfCopies) {
 
 TEST_F(Verifier, TheHashIsOfTheResultsThatAllRanksShare) {
   expect({1, 1}, {9, 9});
-  const auto hash = [&](std::vector<float> values) {
-    returns(std::move(values));
-    const auto problem = make();
-    problem->plan(variant_, {1, nullptr})->run(0);
-    return problem->result_hash(*variant_.info, 0);
-  };
   EXPECT_EQ(hash({1, 2}), hash({1, 2}));
   EXPECT_NE(hash({1, 2}), hash({2, 1}));
   EXPECT_NE(hash({1, 2}), hash({1, 3}));
@@ -514,8 +469,7 @@ TEST_F(Verifier, SumsOfResultsLeaveReplicasOut) {
   EXPECT_EQ(sums, (std::vector<double>{14, 25}));
 }
 
-// --- verify
-// ---------------------------------------------------------------------------------------
+// --- verify --------------------------------------------------------------------------------------
 
 TEST_F(Verifier, APlanThatPassedIsKeptAndNotToldOfOtherOperands) {
   expect({1}, {0});

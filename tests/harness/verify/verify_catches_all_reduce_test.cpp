@@ -144,8 +144,7 @@ class Send64th final : public Plan {
     if (calls_ == 1) first_ = sum;
     if (fault == Fault64::stale) sum = first_;
     if (fault == Fault64::rare_nan && rare) sum[3] = std::numeric_limits<float>::quiet_NaN();
-    for (std::size_t r = 0; r < residual_.size(); ++r)
-      std::copy(sum.begin(), sum.end(), output(o, r));
+    for (std::size_t r = 0; r < residual_.size(); ++r) std::ranges::copy(sum, output(o, r));
     if (fault == Fault64::rare_other_bits && rare)
       output(o, 1)[5] = std::nextafter(output(o, 1)[5], 2.0F);
     if (fault == Fault64::rare_input && rare) const_cast<float*>(input(o, 0))[5] += 1;

@@ -250,7 +250,7 @@ TEST(VerifyCatchesConvolution, LostTermsOfALongSumUnderANormwiseBound) {
 void convolve_in_layout(const Problem& p, const Operands& t) {
   std::vector<double> y(static_cast<std::size_t>(p.y_count())), magnitude(y.size());
   reference(p, t, y.data(), magnitude.data());
-  std::copy(y.begin(), y.end(), t.y);
+  std::ranges::copy(y, t.y);
 }
 // Neighbouring lanes of a vector exchanged: images in chwn, channels in nchw16c.
 void lanes_exchanged(const Problem& p, const Operands& t) {

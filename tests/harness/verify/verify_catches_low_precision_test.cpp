@@ -133,11 +133,8 @@ TEST(VerifyCatchesLowPrecision, NothingInCorrectKernels) {
 // Between repetitions, so that a rung that remembers its results is found.
 TEST(LowPrecision, ElementsOfAllFormatsCanBeChanged) {
   for (const Format format : all) {
-    const std::unique_ptr<Case> owned = make_case<LowPrecision>(problem_in(format), "test", "test");
+    const std::unique_ptr<Case> owned = filled_case<LowPrecision>(problem_in(format));
     const Variant variant = unregistered<LowPrecision>("correct", plan_of<correct>);
-    owned->allocate(1, nullptr);
-    owned->fill(Tier::accuracy, 1);
-    owned->reset();
     const auto runner = owned->plan(variant, {});
     const auto hash = [&] {
       runner->run(0);

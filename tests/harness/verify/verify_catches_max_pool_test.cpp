@@ -39,18 +39,18 @@ constexpr Problem backward_bias_relu = with_epilogue(backward_problem);
 
 // How a faulty rung differs from a correct one.
 struct Faults {
-  bool last_of_equals = false;
-  float start = -std::numeric_limits<float>::infinity();  // the first value of the comparison
-  bool places_by_column = false;
-  std::int64_t planes_left_out = 0;
+  bool last_of_equals = false, starts_at_zero = false, places_by_column = false;
+  bool last_image_left_out = false;
 };
 
-void pool(const Problem& p, const Operands& o, const Faults& faults) {
+template <Faults faults = Faults{}>
+void pool(const Problem& p, const Operands& o) {
   const std::int64_t out_h = p.out_h(), out_w = p.out_w();
-  for (std::int64_t plane = 0; plane < p.planes() - faults.planes_left_out; ++plane)
+  const std::int64_t planes = p.planes() - (faults.last_image_left_out ? p.channels : 0);
+  for (std::int64_t plane = 0; plane < planes; ++plane)
     for (std::int64_t i = 0; i < out_h; ++i)
       for (std::int64_t j = 0; j < out_w; ++j) {
-        float best = faults.start;
+        float best = faults.starts_at_zero ? 0 : -std::numeric_limits<float>::infinity();
         std::int64_t place = 0;
         for (std::int64_t r = 0; r < p.window_h; ++r)
           for (std::int64_t s = 0; s < p.window_w; ++s) {
@@ -68,34 +68,25 @@ void pool(const Problem& p, const Operands& o, const Faults& faults) {
       }
 }
 
-void correct_forward(const Problem& p, const Operands& o) { pool(p, o, {}); }
-void last_of_equals(const Problem& p, const Operands& o) { pool(p, o, {.last_of_equals = true}); }
-void starts_at_zero(const Problem& p, const Operands& o) { pool(p, o, {.start = 0}); }
-void places_by_column(const Problem& p, const Operands& o) {
-  pool(p, o, {.places_by_column = true});
-}
-void last_image_left_out(const Problem& p, const Operands& o) {
-  pool(p, o, {.planes_left_out = p.channels});
-}
 void writes_before_places(const Problem& p, const Operands& o) {
-  pool(p, o, {});
+  pool(p, o);
   o.argmax[-1] = 0;
 }
 void writes_past_values(const Problem& p, const Operands& o) {
-  pool(p, o, {});
+  pool(p, o);
   o.y[p.y_count()] = 0;
 }
 void changes_x(const Problem& p, const Operands& o) {
-  pool(p, o, {});
+  pool(p, o);
   o.x[p.x_count() - 1] = 0.25F;
 }
 void returns_nan(const Problem& p, const Operands& o) {
-  pool(p, o, {});
+  pool(p, o);
   o.y[3] = std::numeric_limits<float>::quiet_NaN();
 }
 void places_unwritten(const Problem& p, const Operands& o) {
   std::vector<std::uint8_t> elsewhere(static_cast<std::size_t>(p.y_count()));
-  pool(p, {o.x, o.y, elsewhere.data()}, {});
+  pool(p, {o.x, o.y, elsewhere.data()});
 }
 void throws(const Problem&, const Operands&) { throw std::runtime_error("no window"); }
 
@@ -135,34 +126,23 @@ std::int64_t channel_of(const Problem& p, std::int64_t index) {  // of an elemen
   return index / (p.out_h() * p.out_w()) % p.channels;
 }
 
-template <class Finish>
-void pool_then(const Problem& p, const Operands& o, const Finish& finish) {
-  pool(p, o, {});
-  for (std::int64_t i = 0; i < p.y_count(); ++i) o.y[i] = finish(o.y[i], channel_of(p, i));
-}
 float relu(float value) { return std::max(0.0F, value); }
+float bias_relu(float y, float bias) { return relu(y + bias); }
+float without_bias(float y, float) { return relu(y); }
+float without_relu(float y, float bias) { return y + bias; }
+float relu_before_bias(float y, float bias) { return relu(y) + bias; }
 
-void correct_forward_bias_relu(const Problem& p, const Operands& o) {
-  pool_then(p, o, [&](float y, std::int64_t channel) { return relu(y + o.bias[channel]); });
-}
-void forgets_bias(const Problem& p, const Operands& o) {
-  pool_then(p, o, [&](float y, std::int64_t) { return relu(y); });
-}
-void forgets_relu(const Problem& p, const Operands& o) {
-  pool_then(p, o, [&](float y, std::int64_t channel) { return y + o.bias[channel]; });
-}
-void relu_before_bias(const Problem& p, const Operands& o) {
-  pool_then(p, o, [&](float y, std::int64_t channel) { return relu(y) + o.bias[channel]; });
-}
-void bias_of_the_next_channel(const Problem& p, const Operands& o) {
-  pool_then(p, o, [&](float y, std::int64_t channel) {
-    return relu(y + o.bias[(channel + 1) % p.channels]);
-  });
+// With the bias of a channel `shift` further.
+template <auto finish, std::int64_t shift = 0>
+void pool_then(const Problem& p, const Operands& o) {
+  pool(p, o);
+  for (std::int64_t i = 0; i < p.y_count(); ++i)
+    o.y[i] = finish(o.y[i], o.bias[(channel_of(p, i) + shift) % p.channels]);
 }
 
 // passes(dy, y) and counts(dy, y): whether a window's gradient goes to dx, and to dbias.
-template <class Passes, class Counts>
-void gradients(const Problem& p, const Operands& o, const Passes& passes, const Counts& counts) {
+template <auto passes, auto counts>
+void gradients(const Problem& p, const Operands& o) {
   std::fill_n(o.x, p.x_count(), 0.0F);
   std::fill_n(o.dbias, p.channels, 0.0F);
   const float* y = o.forward_y;
@@ -175,34 +155,20 @@ bool is_anything(float, float) { return true; }
 bool is_not_positive(float, float y) { return y <= 0; }
 bool has_positive_gradient(float dy, float) { return dy > 0; }
 
-void correct_backward_bias_relu(const Problem& p, const Operands& o) {
-  gradients(p, o, is_positive, is_positive);
-}
-void forgets_mask(const Problem& p, const Operands& o) {
-  gradients(p, o, is_anything, is_anything);
-}
-void masks_by_the_wrong_sign(const Problem& p, const Operands& o) {
-  gradients(p, o, is_not_positive, is_not_positive);
-}
-void masks_by_the_gradient(const Problem& p, const Operands& o) {
-  gradients(p, o, has_positive_gradient, has_positive_gradient);
-}
-void sums_what_is_masked(const Problem& p, const Operands& o) {
-  gradients(p, o, is_positive, is_anything);
-}
+constexpr auto correct_gradients = gradients<is_positive, is_positive>;
 void last_image_not_summed(const Problem& p, const Operands& o) {
-  gradients(p, o, is_positive, is_positive);
+  correct_gradients(p, o);
   std::fill_n(o.dbias, p.channels, 0.0F);
   for (std::int64_t i = 0; i < p.y_count() / p.batch * (p.batch - 1); ++i)
     o.dbias[channel_of(p, i)] += o.forward_y[i] > 0 ? o.y[i] : 0;
 }
 void dbias_not_cleared(const Problem& p, const Operands& o) {
   std::vector<float> sums(o.dbias, o.dbias + p.channels);
-  gradients(p, o, is_positive, is_positive);
+  correct_gradients(p, o);
   for (std::int64_t c = 0; c < p.channels; ++c) o.dbias[c] += sums[static_cast<std::size_t>(c)];
 }
 void masks_in_place(const Problem& p, const Operands& o) {
-  gradients(p, o, is_positive, is_positive);
+  correct_gradients(p, o);
   for (std::int64_t i = 0; i < p.y_count(); ++i)
     if (!(o.forward_y[i] > 0)) o.y[i] = 0;
 }
@@ -212,10 +178,10 @@ std::span<float> dx(const Problem& p, const Operands& o) {
 }
 
 const Fault<MaxPool> faults[] = {
-    {"broken_ties", forward_problem, plan_of<last_of_equals>, "argmax["},
-    {"broken_negatives", forward_problem, plan_of<starts_at_zero>, "y["},
-    {"broken_places", forward_problem, plan_of<places_by_column>, "argmax["},
-    {"broken_batch", forward_problem, plan_of<last_image_left_out>, "y["},
+    {"broken_ties", forward_problem, plan_of<pool<Faults{.last_of_equals = true}>>, "argmax["},
+    {"broken_negatives", forward_problem, plan_of<pool<Faults{.starts_at_zero = true}>>, "y["},
+    {"broken_places", forward_problem, plan_of<pool<Faults{.places_by_column = true}>>, "argmax["},
+    {"broken_batch", forward_problem, plan_of<pool<Faults{.last_image_left_out = true}>>, "y["},
     {"broken_before", forward_problem, plan_of<writes_before_places>,
      "argmax was written out of bounds, 1 bytes before its start"},
     {"broken_past", forward_problem, plan_of<writes_past_values>, "y was written out of bounds, "},
@@ -230,15 +196,17 @@ const Fault<MaxPool> faults[] = {
     {"broken_stale", backward_problem,
      make_plan<MaxPool, StaleResult<MaxPool, correct_backward, dx>>,
      "a later run of the plan: dx["},
-    {"broken_bias", forward_bias_relu, plan_of<forgets_bias>, "y["},
-    {"broken_relu", forward_bias_relu, plan_of<forgets_relu>, "y["},
-    {"broken_order", forward_bias_relu, plan_of<relu_before_bias>, "y["},
-    {"broken_channel", forward_bias_relu, plan_of<bias_of_the_next_channel>, "y["},
-    {"broken_plain", forward_bias_relu, plan_of<correct_forward>, "y["},
-    {"broken_mask", backward_bias_relu, plan_of<forgets_mask>, "dx["},
-    {"broken_sign", backward_bias_relu, plan_of<masks_by_the_wrong_sign>, "dx["},
-    {"broken_mask_of_dy", backward_bias_relu, plan_of<masks_by_the_gradient>, "dx["},
-    {"broken_sum", backward_bias_relu, plan_of<sums_what_is_masked>, "dbias["},
+    {"broken_bias", forward_bias_relu, plan_of<pool_then<without_bias>>, "y["},
+    {"broken_relu", forward_bias_relu, plan_of<pool_then<without_relu>>, "y["},
+    {"broken_order", forward_bias_relu, plan_of<pool_then<relu_before_bias>>, "y["},
+    {"broken_channel", forward_bias_relu, plan_of<pool_then<bias_relu, 1>>, "y["},
+    {"broken_plain", forward_bias_relu, plan_of<pool<>>, "y["},
+    {"broken_mask", backward_bias_relu, plan_of<gradients<is_anything, is_anything>>, "dx["},
+    {"broken_sign", backward_bias_relu, plan_of<gradients<is_not_positive, is_not_positive>>,
+     "dx["},
+    {"broken_mask_of_dy", backward_bias_relu,
+     plan_of<gradients<has_positive_gradient, has_positive_gradient>>, "dx["},
+    {"broken_sum", backward_bias_relu, plan_of<gradients<is_positive, is_anything>>, "dbias["},
     {"broken_batch_sum", backward_bias_relu, plan_of<last_image_not_summed>, "dbias["},
     {"broken_sum_accumulates", backward_bias_relu, plan_of<dbias_not_cleared>, "dbias[0] is "},
     {"broken_dy", backward_bias_relu, plan_of<masks_in_place>, "input dy was changed"},
@@ -251,10 +219,10 @@ TEST(VerifyCatchesMaxPool, Faults) {
 
 TEST(VerifyCatchesMaxPool, NothingInCorrectKernels) {
   const std::pair<Problem, Factory<MaxPool>> correct[] = {
-      {forward_problem, plan_of<correct_forward>},
+      {forward_problem, plan_of<pool<>>},
       {backward_problem, plan_of<correct_backward>},
-      {forward_bias_relu, plan_of<correct_forward_bias_relu>},
-      {backward_bias_relu, plan_of<correct_backward_bias_relu>}};
+      {forward_bias_relu, plan_of<pool_then<bias_relu>>},
+      {backward_bias_relu, plan_of<correct_gradients>}};
   for (const auto& [problem, factory] : correct) {
     EXPECT_TRUE(first_rungs_pass<MaxPool>(problem));
     EXPECT_TRUE(passes<MaxPool>(problem, factory));

@@ -26,10 +26,10 @@ constexpr Problem problem_from(Format format) {
 }
 
 // Converts with one thing changed: `change` gets the numbers in fp32.
-template <class Change>
-void convert(const Problem& p, const Operands& o, std::int64_t count, const Change& change) {
+template <auto change, std::int64_t left_out = 0>
+void convert(const Problem& p, const Operands& o) {
   for_types(p, [&]<class From, class To>() {
-    for (std::int64_t i = 0; i < count; ++i) {
+    for (std::int64_t i = 0; i < p.x_count() - left_out; ++i) {
       const From from = static_cast<const From*>(o.x)[i];
       if constexpr (std::is_same_v<From, float>)
         static_cast<To*>(o.y)[i] = converted<To>(change(from));
@@ -38,30 +38,20 @@ void convert(const Problem& p, const Operands& o, std::int64_t count, const Chan
     }
   });
 }
-constexpr auto same = [](float x) { return x; };
 
-void correct(const Problem& p, const Operands& o) { convert(p, o, p.x_count(), same); }
-void last_left_out(const Problem& p, const Operands& o) { convert(p, o, p.x_count() - 1, same); }
+float same(float x) { return x; }
 // The bits that bf16 lacks are cut off.
-void cuts_off(const Problem& p, const Operands& o) {
-  convert(p, o, p.x_count(), [](float x) {
-    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffff0000U);
-  });
+float cuts_off(float x) {
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffff0000U);
 }
-void cuts_off_decimals(const Problem& p, const Operands& o) {
-  convert(p, o, p.x_count(), [](float x) { return std::trunc(x); });
+float cuts_off_decimals(float x) { return std::trunc(x); }
+float ties_to_infinity(float x) { return std::nextafter(x, INFINITY); }
+float wraps(float x) {
+  return static_cast<float>(static_cast<std::int8_t>(static_cast<std::int64_t>(std::rint(x))));
 }
-void ties_to_infinity(const Problem& p, const Operands& o) {
-  convert(p, o, p.x_count(), [](float x) { return std::nextafter(x, INFINITY); });
-}
-void wraps(const Problem& p, const Operands& o) {
-  convert(p, o, p.x_count(), [](float x) {
-    return static_cast<float>(static_cast<std::int8_t>(static_cast<std::int64_t>(std::rint(x))));
-  });
-}
-void is_unsigned(const Problem& p, const Operands& o) {
-  convert(p, o, p.x_count(), [](float y) { return y < 0 ? y + 256 : y; });
-}
+float is_unsigned(float y) { return y < 0 ? y + 256 : y; }
+
+constexpr auto correct = convert<same>;
 void writes_past_y(const Problem& p, const Operands& o) {
   correct(p, o);
   static_cast<std::uint8_t*>(o.y)[p.y_count() * bytes_of(p.to_format)] ^= 1U;
@@ -78,15 +68,15 @@ const std::vector<Problem> all{problem_to(Format::bf16),   problem_to(Format::fp
                                problem_to(Format::int8),   problem_from(Format::bf16),
                                problem_from(Format::fp16), problem_from(Format::int8)};
 const Fault faults[] = {
-    {"broken_tail", all, plan_of<last_left_out>, "y["},
-    {"broken_rounding", {problem_to(Format::bf16)}, plan_of<cuts_off>, "y["},
-    {"broken_decimals", {problem_to(Format::int8)}, plan_of<cuts_off_decimals>, "y["},
+    {"broken_tail", all, plan_of<convert<same, 1>>, "y["},
+    {"broken_rounding", {problem_to(Format::bf16)}, plan_of<convert<cuts_off>>, "y["},
+    {"broken_decimals", {problem_to(Format::int8)}, plan_of<convert<cuts_off_decimals>>, "y["},
     {"broken_ties",
      {problem_to(Format::bf16), problem_to(Format::fp16), problem_to(Format::int8)},
-     plan_of<ties_to_infinity>,
+     plan_of<convert<ties_to_infinity>>,
      "y["},
-    {"broken_range", {problem_to(Format::int8)}, plan_of<wraps>, "y["},
-    {"broken_sign", {problem_from(Format::int8)}, plan_of<is_unsigned>, "y["},
+    {"broken_range", {problem_to(Format::int8)}, plan_of<convert<wraps>>, "y["},
+    {"broken_sign", {problem_from(Format::int8)}, plan_of<convert<is_unsigned>>, "y["},
     {"broken_past", all, plan_of<writes_past_y>, "y was written out of bounds, "},
 };
 
