@@ -1,4 +1,5 @@
-// Memory layouts, written out once more for tests: index formulas, independent of Strides.
+// Memory layouts, written out once more for tests: index formulas, independent of Strides. And
+// values and pools to try them on.
 #pragma once
 
 #include <cstdint>
@@ -52,6 +53,21 @@ inline std::vector<float> integers(Random& random, const Sizes& size) {
   std::vector<float> all(static_cast<std::size_t>(size.count()));
   for (float& one : all) one = static_cast<float>(random.integer(-9, 9));
   return all;
+}
+
+// A pool whose windows overlap or leave gaps, and reach into the padding.
+template <class Problem>
+Problem random_windows(Random& random) {
+  Problem p{.batch = random.integer(1, 3), .channels = random.integer(1, 20)};
+  p.window_h = random.integer(1, 5);
+  p.window_w = random.integer(1, 5);
+  p.stride_h = random.integer(1, 6);
+  p.stride_w = random.integer(1, 6);
+  p.pad_h = random.integer(0, p.window_h - 1);
+  p.pad_w = random.integer(0, p.window_w - 1);
+  p.height = random.integer(p.window_h, 14);
+  p.width = random.integer(p.window_w, 14);
+  return p;
 }
 
 }  // namespace stepladder

@@ -3,6 +3,7 @@
 // Random problems have strides of 1 to 4. And every rung where no filter element reaches dx or some
 // meet nothing but padding, and direct_tile where the weights, their sums and dy take several
 // blocks; and the rungs on AMX with more channels than random problems have.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -22,70 +23,47 @@ class ConvolutionStrides : public testing::TestWithParam<const char*> {};
 TEST_P(ConvolutionStrides, Pass) {
   int ran = 0;
   const std::vector<Variant> rungs = rungs_named(convolution_type(), GetParam());
-  for (const Direction direction : {Direction::forward, Direction::backward_data})
-    for (std::int64_t stride = 1; stride <= 9; ++stride)
-      for (const std::int64_t columns : {1, 7, 8, 15, 16, 17, 33})
-        for (const std::int64_t kernel : {1, 3}) {
-          const Problem problem{.direction = direction,
-                                .batch = 2,
-                                .in_channels = 3,
-                                .height = 5,
-                                .width = (columns - 1) * stride + kernel - kernel / 2,
-                                .out_channels = 9,
-                                .kernel_h = kernel,
-                                .kernel_w = kernel,
-                                .stride_h = 2,
-                                .stride_w = stride,
-                                .pad_h = kernel / 2,
-                                .pad_w = kernel / 2};
+  for (const char* direction : {"forward", "backward_data"})
+    for (int stride = 1; stride <= 9; ++stride)
+      for (const int columns : {1, 7, 8, 15, 16, 17, 33})
+        for (const int kernel : {1, 3})
           for (const int threads : {1, 2})  // pointwise does not take 3 x 3
-            ran += expect_passed<Convolution>(problem, rungs, threads);
-        }
+            ran += expect_passed(
+                convolution_type(),
+                fmt::format("2x3x5x{0}x9x{1}x{1} stride_h=2 stride_w={2} pad_h={3} pad_w={3} "
+                            "direction={4}",
+                            (columns - 1) * stride + kernel - kernel / 2, kernel, stride,
+                            kernel / 2, direction),
+                rungs, threads);
   EXPECT_GE(ran, 2 * 9 * 7);
 }
 
 TEST(Convolution, IsZeroWhereNoFilterElementReaches) {
-  const Problem problem{.direction = Direction::backward_data,
-                        .batch = 1,
-                        .in_channels = 18,
-                        .height = 1,
-                        .width = 38,
-                        .out_channels = 14,
-                        .kernel_h = 1,
-                        .kernel_w = 4,
-                        .stride_h = 2,
-                        .stride_w = 2,
-                        .pad_h = 1,
-                        .pad_w = 0};
   for (const int threads : {1, 2})
-    EXPECT_GT(expect_passed<Convolution>(problem, own_rungs(convolution_type()), threads), 0);
+    EXPECT_GT(
+        expect_passed(convolution_type(),
+                      "1x18x1x38x14x1x4 stride_h=2 stride_w=2 pad_h=1 direction=backward_data",
+                      own_rungs(convolution_type()), threads),
+        0);
 }
 
 // Columns 0 and 2 of the filters lie in the padding of every output. New memory is NaN here, so
 // that a rung of a library that leaves them unwritten fails; rungs of bf16 need AVX512_BF16.
 TEST(Convolution, IsZeroForFilterElementsThatMeetOnlyPadding) {
-  Problem problem{.direction = Direction::backward_weights,
-                  .batch = 3,
-                  .height = 15,
-                  .width = 1,
-                  .out_channels = 16,
-                  .kernel_h = 3,
-                  .kernel_w = 3,
-                  .stride_h = 2,
-                  .stride_w = 2,
-                  .pad_h = 1,
-                  .pad_w = 1};
   const auto rungs = rungs_here(convolution_type(), [](const VariantInfo& info) {
     return info.place == Place::cpu && !info.over_ranks;
   });
   mallopt(M_PERTURB, 0x100);  // allocated bytes are 0xff
-  for (const Layout layout : {Layout::nchw, Layout::nchw16c})
-    for (const std::int64_t channels : {1, 6})
-      for (const int threads : {1, 2}) {
-        problem.layout = layout;
-        problem.in_channels = channels;
-        EXPECT_GT(expect_passed<Convolution>(problem, rungs, threads), 0);
-      }
+  for (const char* layout : {"nchw", "nchw16c"})
+    for (const int channels : {1, 6})
+      for (const int threads : {1, 2})
+        EXPECT_GT(
+            expect_passed(convolution_type(),
+                          fmt::format("3x{}x15x1x16x3x3 stride_h=2 stride_w=2 pad_h=1 pad_w=1 "
+                                      "direction=backward_weights layout={}",
+                                      channels, layout),
+                          rungs, threads),
+            0);
   mallopt(M_PERTURB, 0);
 }
 
@@ -95,28 +73,14 @@ TEST(Convolution, IsZeroForFilterElementsThatMeetOnlyPadding) {
 TEST(ConvolutionDirectTile, PassesBlocks) {
   const std::vector<Variant> rungs = rungs_named(convolution_type(), "direct_tile");
   int ran = 0;
-  const auto expect = [&](Direction direction, std::int64_t batch, std::int64_t in,
-                          std::int64_t out) {
-    const Problem problem{.direction = direction,
-                          .batch = batch,
-                          .in_channels = in,
-                          .height = 5,
-                          .width = 5,
-                          .out_channels = out,
-                          .kernel_h = 3,
-                          .kernel_w = 3,
-                          .pad_h = 1,
-                          .pad_w = 1};
-    for (const int threads : {1, 2, 3}) ran += expect_passed<Convolution>(problem, rungs, threads);
-  };
-  for (const std::int64_t batch : {3, 45}) {
-    expect(Direction::forward, batch, 400, 32);
-    expect(Direction::backward_data, batch, 32, 400);
-  }
-  expect(Direction::forward, 1, 400, 64);
-  expect(Direction::backward_data, 1, 70, 400);
-  expect(Direction::backward_weights, 45, 5, 48);
-  expect(Direction::backward_weights, 45, 5, 64);
+  for (const char* shape :
+       {"3x400x5x5x32x3x3 direction=forward", "3x32x5x5x400x3x3 direction=backward_data",
+        "45x400x5x5x32x3x3 direction=forward", "45x32x5x5x400x3x3 direction=backward_data",
+        "1x400x5x5x64x3x3 direction=forward", "1x70x5x5x400x3x3 direction=backward_data",
+        "45x5x5x5x48x3x3 direction=backward_weights", "45x5x5x5x64x3x3 direction=backward_weights"})
+    for (const int threads : {1, 2, 3})
+      ran += expect_passed(convolution_type(), std::string(shape) + " pad_h=1 pad_w=1", rungs,
+                           threads);
   EXPECT_GE(ran, 3 * 8);
 }
 

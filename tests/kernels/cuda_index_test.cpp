@@ -14,6 +14,7 @@
 #include "kernels/matmul/vendor/column_major.hpp"
 #include "kernels/max_pool/cuda/element.hpp"
 #include "kernels/sgd_update/cuda/element.hpp"
+#include "tests/layouts.hpp"
 
 namespace stepladder {
 namespace {
@@ -153,27 +154,11 @@ TEST(CudaIndex, ABackwardWeightsThreadComputesItsElement) {
                      convolution::backward_weights_element);
 }
 
-max_pool::Problem random_pool(Random& random) {
-  max_pool::Problem p;
-  p.batch = random.integer(1, 3);
-  p.channels = random.integer(1, 3);
-  p.window_h = random.integer(1, 5);
-  p.window_w = random.integer(1, 5);
-  p.stride_h = random.integer(1, 6);  // overlapping windows, and gaps between them
-  p.stride_w = random.integer(1, 6);
-  p.pad_h = random.integer(0, p.window_h - 1);
-  p.pad_w = random.integer(0, p.window_w - 1);
-  p.height = random.integer(p.window_h, 14);
-  p.width = random.integer(p.window_w, 14);
-  max_pool::validate(p);
-  return p;
-}
-
 // Few different integers, half of them negative: many ties, and windows without a positive value.
 TEST(CudaIndex, APoolingThreadComputesItsMaximumAndItsGradient) {
   Random random(3);
   for (int round = 0; round < 300; ++round) {
-    max_pool::Problem p = random_pool(random);
+    const auto p = random_windows<max_pool::Problem>(random);
     const max_pool::Geometry geometry(p);
     const std::vector<float> x = integers(random, p.x_count()), dy = integers(random, p.y_count());
 

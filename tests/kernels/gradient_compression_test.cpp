@@ -261,9 +261,8 @@ TEST(GradientCompression, TopKSelectsExactly) {
       const Values selected = by_top_k(v, residual);
       std::vector<std::size_t> order(count);
       std::iota(order.begin(), order.end(), std::size_t{0});
-      std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-        return std::abs(v[a]) > std::abs(v[b]);
-      });
+      std::ranges::stable_sort(
+          order, [&](std::size_t a, std::size_t b) { return std::abs(v[a]) > std::abs(v[b]); });
       Values expected(count);
       for (std::int64_t i = 0; i < top_k_of(static_cast<std::int64_t>(count)); ++i)
         expected[order[static_cast<std::size_t>(i)]] = v[order[static_cast<std::size_t>(i)]];
@@ -337,7 +336,7 @@ double distance_after_sgd(const std::vector<Compress>& compress, bool feedback) 
       for (std::size_t i = 0; i < size; ++i)
         gradient[i] = 0.6f * difference[i] - 0.2f * (i > 0 ? difference[i - 1] : 0) -
                       0.2f * (i + 1 < size ? difference[i + 1] : 0);
-      if (!feedback) std::fill(residuals[r].begin(), residuals[r].end(), 0.0f);
+      if (!feedback) std::ranges::fill(residuals[r], 0.0f);
       const Values sent = compress.empty() ? gradient : compress[r](gradient, residuals[r]);
       for (std::size_t i = 0; i < size; ++i) sum[i] += sent[i];
     }

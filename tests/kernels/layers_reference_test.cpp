@@ -45,11 +45,8 @@ class Gradient : public testing::TestWithParam<Problem> {
     result.dx.resize(x_.size());
     Problem problem = p_;
     problem.direction = Direction::forward;
-    Operands operands;
-    operands.x = x_.data();
-    operands.bias = bias_.data();
-    operands.labels = labels_.data();
-    operands.step = step;
+    const Operands operands{
+        .x = x_.data(), .bias = bias_.data(), .labels = labels_.data(), .step = step};
     reference(problem, operands,
               {.y = result.y.data(), .dx = result.dx.data(), .loss = result.loss.data()});
     return result;
@@ -88,12 +85,8 @@ TEST_P(Gradient, IsTheCentralDifferenceOfForward) {
   Doubles dx = f.dx, dbias(bias_.size()), magnitude(std::max(x_.size(), bias_.size()));
   Problem problem = p_;
   problem.direction = Direction::backward;
-  Operands operands;
-  operands.x = x_.data();
-  operands.y = y.data();
-  operands.dy = dy_.data();
-  operands.labels = labels_.data();
-  operands.step = step;
+  const Operands operands{
+      .x = x_.data(), .y = y.data(), .dy = dy_.data(), .labels = labels_.data(), .step = step};
   if (has(p_.layer, Direction::backward))
     reference(problem, operands,
               {.dx = dx.data(), .dbias = dbias.data(), .magnitude = magnitude.data()});
@@ -107,12 +100,7 @@ TEST_P(Gradient, IsTheCentralDifferenceOfForward) {
 }
 
 Problem problem(Layer layer, std::int64_t batch, std::int64_t channels, std::int64_t spatial) {
-  Problem p;
-  p.layer = layer;
-  p.batch = batch;
-  p.channels = channels;
-  p.spatial = spatial;
-  return p;
+  return {.layer = layer, .batch = batch, .channels = channels, .spatial = spatial};
 }
 
 Problem strong_normalization(std::int64_t channels, std::int64_t size, float beta) {
@@ -151,8 +139,7 @@ TEST(Dropout, KeepsTheExpectedFractionAndScalesIt) {
   const auto count = static_cast<std::size_t>(p.count());
   const std::vector<float> x(count, 3.0F);
   Doubles y(count);
-  Operands operands;
-  operands.x = const_cast<float*>(x.data());
+  Operands operands{.x = const_cast<float*>(x.data())};
   double kept_before = -1;
   for (operands.step = 1; operands.step <= 3; ++operands.step) {
     reference(p, operands, {.y = y.data()});
@@ -174,9 +161,7 @@ TEST(Softmax, LossIsFiniteWhereTheProbabilityVanishes) {
   std::vector<float> x = {1000, -1000};
   const std::uint8_t label = 1;
   double y[2], dx[2], loss = 0;
-  Operands operands;
-  operands.x = x.data();
-  operands.labels = &label;
+  const Operands operands{.x = x.data(), .labels = &label};
   reference(p, operands, {.y = y, .dx = dx, .loss = &loss});
   EXPECT_EQ(loss, 2000);
   EXPECT_EQ(y[0], 1);

@@ -81,20 +81,6 @@ TEST(Layouts, AConvolutionIsTheSameInAll) {
   }
 }
 
-template <class Problem>
-Problem random_windows(Random& random) {
-  Problem p{.batch = random.integer(1, 3), .channels = random.integer(1, 20)};
-  p.window_h = random.integer(1, 4);
-  p.window_w = random.integer(1, 4);
-  p.stride_h = random.integer(1, 3);
-  p.stride_w = random.integer(1, 3);
-  p.pad_h = random.integer(0, p.window_h - 1);
-  p.pad_w = random.integer(0, p.window_w - 1);
-  p.height = random.integer(p.window_h, 9);
-  p.width = random.integer(p.window_w, 9);
-  return p;
-}
-
 // The argmax of the padding channels, planes of zeros, is left out.
 std::vector<std::uint8_t> without_padding(std::vector<std::uint8_t> argmax, const Sizes& size,
                                           Layout layout) {

@@ -27,10 +27,7 @@ TEST(CostCurve, PassesThroughItsPointsAndIsLinearBetweenThem) {
   EXPECT_DOUBLE_EQ(curve(200), 3);
   EXPECT_DOUBLE_EQ(curve(600), 4);
   EXPECT_DOUBLE_EQ(curve(1000), 5);
-}
-
-TEST(CostCurve, ContinuesTheLastSegmentAndIsConstantBelowTheFirstPoint) {
-  const CostCurve curve({{100, 1}, {200, 3}, {1000, 5}});
+  // It continues the last segment and is constant below the first point.
   EXPECT_DOUBLE_EQ(curve(0), 1) << "the shortest message that was measured is mostly latency";
   EXPECT_DOUBLE_EQ(curve(1400), 6);
 }

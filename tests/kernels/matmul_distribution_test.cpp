@@ -24,7 +24,7 @@ void expect_one_owner(const Problem& p, bool grid, Block Blocks::*of, std::int64
       for (std::int64_t j = block.columns.begin; j < block.columns.end; ++j)
         ++owners[static_cast<std::size_t>(i * columns + j)];
   }
-  EXPECT_TRUE(std::all_of(owners.begin(), owners.end(), [](int count) { return count == 1; }));
+  EXPECT_TRUE(std::ranges::all_of(owners, [](int count) { return count == 1; }));
 }
 
 TEST(MatmulDistribution, EveryElementHasOneOwner) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/problem/suites.hpp"
 #include "tests/verdict.hpp"
 
 namespace stepladder {
@@ -32,20 +33,31 @@ inline std::vector<Variant> rungs_named(const PrimitiveType& type, const std::st
 }
 
 // Expects that the rungs pass on the problem, or are not made for it. The number of those that ran.
-template <class Primitive>
-int expect_passed(const typename Primitive::Problem& problem, const std::vector<Variant>& rungs,
-                  int threads, const std::string& what = "") {
+inline int expect_passed(Case& problem, const std::vector<Variant>& rungs, int threads,
+                         const std::string& what = "") {
   if (rungs.empty()) return 0;
-  const std::unique_ptr<Case> owned = make_case<Primitive>(problem, "test", "test");
-  const std::vector<Verdict> verdicts = verdicts_of(*owned, rungs, threads);
+  const std::vector<Verdict> verdicts = verdicts_of(problem, rungs, threads);
   int ran = 0;
   for (std::size_t i = 0; i < rungs.size(); ++i) {
     if (verdicts[i].outcome == Outcome::unavailable) continue;
     ++ran;
     EXPECT_EQ(verdicts[i].outcome, Outcome::passed)
-        << rungs[i].name << ", " << direction(problem) << " " << shape(problem) << what << ", "
-        << threads << " threads: " << verdicts[i].reason;
+        << rungs[i].name << ", " << problem.info().direction << " " << problem.info().shape << what
+        << ", " << threads << " threads: " << verdicts[i].reason;
   }
+  return ran;
+}
+template <class Primitive>
+int expect_passed(const typename Primitive::Problem& problem, const std::vector<Variant>& rungs,
+                  int threads, const std::string& what = "") {
+  return expect_passed(*make_case<Primitive>(problem, "test", "test"), rungs, threads, what);
+}
+// On the problems that `--shape` makes of the text: where it names no direction, in all.
+inline int expect_passed(const PrimitiveType& type, const std::string& shape,
+                         const std::vector<Variant>& rungs, int threads) {
+  int ran = 0;
+  for (const auto& problem : shape_problems(type, shape, 1))
+    ran += expect_passed(*problem, rungs, threads);
   return ran;
 }
 

@@ -44,7 +44,7 @@ int best_splits(WgmmaTiles tiles, int columns, int blocks) {
   for (tiles.splits = 1; tiles.splits <= std::max(1, tiles.steps); ++tiles.splits)
     if (tiles.splits == 1 || tiles.count() <= 4U * static_cast<unsigned>(blocks))
       times.push_back(estimated_time(tiles, columns, blocks));
-  return static_cast<int>(std::min_element(times.begin(), times.end()) - times.begin()) + 1;
+  return static_cast<int>(std::ranges::min_element(times) - times.begin()) + 1;
 }
 
 TEST(WgmmaTiles, SplitsHaveTheLeastEstimatedTime) {
