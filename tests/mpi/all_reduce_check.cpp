@@ -46,7 +46,7 @@ class Guarded {
 
  private:
   void fill() {
-    std::fill(storage_.begin(), storage_.end(), std::bit_cast<float>(guard_bits));
+    std::ranges::fill(storage_, std::bit_cast<float>(guard_bits));
     fill_with_nan();
   }
 
@@ -146,7 +146,7 @@ std::string fault_of(stepladder::Factory<AllReduce> factory, const Problem& prob
   for (std::size_t run = 0; run < samples.size(); ++run) {
     const Sample& sample = samples[run];
     output.fill_with_nan();
-    std::copy(sample.input.begin(), sample.input.end(), from);
+    std::ranges::copy(sample.input, from);
     // No barrier: the plan waits until the inputs of all ranks are complete.
     plan->run({from, output.data(), window.get()});
 
@@ -170,7 +170,7 @@ std::vector<Sample> recorded(stepladder::Factory<AllReduce> factory, const Probl
   for (Sample& sample : samples) {
     plan->run({sample.input.data(), output.data()});
     sample.expected.assign(output.begin(), output.end());
-    std::fill(sample.bound.begin(), sample.bound.end(), 0.0);
+    std::ranges::fill(sample.bound, 0.0);
   }
   return samples;
 }

@@ -1,7 +1,6 @@
 // Checks every all-reduce variant of this build on the ranks that mpirun starts:
 //     mpirun -np 4 build/all_reduce_mpi_test
 #include <cstdio>
-#include <exception>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -222,12 +221,11 @@ void check_broken_variants(const MpiSession& session) {
 
 int main() {
   using namespace stepladder::test;
-  stepladder::MpiSession& session = stepladder::mpi_session();
-  try {
-    expect(session.rank() == 0 && session.ranks() == 1 && session.communicator() == nullptr,
-           "before start() there is one rank");
-    session.start();
-    session.start();
+  const stepladder::MpiSession& session = stepladder::mpi_session();
+  expect(session.rank() == 0 && session.ranks() == 1 && session.communicator() == nullptr,
+         "before start() there is one rank");
+  return run_checks([&](int) {
+    stepladder::mpi_session().start();  // once more
     check_session(session);
     check_group(session);
     check_windows(session);
@@ -237,11 +235,6 @@ int main() {
     check_broken_variants(session);
     check_error_feedback(session);
     check_verification(session);
-  } catch (const std::exception& error) {
-    session.abort(error.what());
-  }
-  if (session.rank() == 0)
-    std::printf("%d checks on each of %d ranks; %d not possible on these ranks\n", checks,
-                session.ranks(), not_checked);
-  return session.max(failures) > 0 ? 1 : 0;
+    if (session.rank() == 0) std::printf("%d not possible on these ranks\n", not_checked);
+  });
 }

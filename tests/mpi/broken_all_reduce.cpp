@@ -48,7 +48,7 @@ class Stale final : public Base {
   void run(const Operands& o) override {
     reduce(o);
     if (first_.empty()) first_.assign(o.output, o.output + problem_.count);
-    std::copy(first_.begin(), first_.end(), o.output);
+    std::ranges::copy(first_, o.output);
   }
 
  private:

@@ -2,18 +2,13 @@
 //     mpirun -np 4 build/matmul_mpi_test
 // and that it finds products that are wrong on purpose.
 #include <algorithm>
-#include <cstdio>
-#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "harness/adapters/make_case.hpp"
-#include "harness/ranks/mpi_session.hpp"
-#include "harness/verify/verify.hpp"
 #include "kernels/common/mpi.hpp"
 #include "kernels/matmul/distribution.hpp"
-#include "tests/mpi/expect.hpp"
+#include "tests/mpi/broken_variants.hpp"
 
 namespace stepladder::matmul {
 namespace {
@@ -97,19 +92,6 @@ class ChangesItsBlockOfB final : public Collected {
   void spoil(const Operands& o) override { const_cast<float*>(o.b)[0] += 1; }
 };
 
-Verdict verdict_of(const Problem& problem, const Variant& variant) {
-  const std::unique_ptr<Case> owned = make_case<Matmul>(problem, "test", "test");
-  owned->allocate(1, nullptr);
-  std::unique_ptr<Runner> plan;
-  Verdict verdict;
-  for (const Filling& filling : fillings(*owned, {variant}, 1)) {
-    owned->fill(filling.tier, filling.seed);
-    verdict = verify(*owned, variant, {1, mpi_session().communicator()}, plan);
-    if (verdict.outcome != Outcome::passed) break;
-  }
-  return verdict;
-}
-
 // Fewer rows, columns and steps of K than ranks; parts that differ by one; panels of 256 that end
 // inside a rank's part of K, and parts of K of several panels.
 std::vector<Problem> problems(int ranks) {
@@ -146,7 +128,7 @@ void check_variants(int ranks) {
     std::vector<Problem> all = problems(ranks);
     if (!runs) all.resize(1);  // unavailable for each
     for (const Problem& problem : all) {
-      const Verdict verdict = verdict_of(problem, variant);
+      const Verdict verdict = test::verdict_on_ranks<Matmul>(problem, variant);
       expect(verdict.outcome == (runs ? Outcome::passed : Outcome::unavailable),
              name + ", " + direction(problem) + " of " + shape(problem) + ": " + verdict.reason);
       expect(mpi_session().max(verdict.error_ratio) == verdict.error_ratio,
@@ -155,7 +137,8 @@ void check_variants(int ranks) {
     Problem with_bias = problems(ranks).back();
     with_bias.epilogue = Epilogue::bias;
     if (entry.info->over_ranks)
-      expect(verdict_of(with_bias, variant).outcome == Outcome::unavailable, name + " with a bias");
+      expect(test::verdict_on_ranks<Matmul>(with_bias, variant).outcome == Outcome::unavailable,
+             name + " with a bias");
   }
   expect(over_ranks >= 3, "there are products over MPI");
 }
@@ -184,29 +167,6 @@ void check_copies(int ranks) {
   }
 }
 
-template <class PlanClass>
-void check_broken(const char* name, const Problem& problem, const std::string& part) {
-  static const VariantInfo info{.name = "broken",
-                                .technique = Technique::mpi,
-                                .adds = "a fault",
-                                .over_ranks = true,
-                                .grid = true};
-  const Variant variant{
-      Matmul::name,
-      name,
-      &info,
-      {&info, reinterpret_cast<detail::AnyFunction>(&make_plan<Matmul, PlanClass>), nullptr},
-      ""};
-  const Verdict verdict = verdict_of(problem, variant);
-  if (part.empty())
-    expect(verdict.outcome == Outcome::passed, std::string(name) + " passes: " + verdict.reason);
-  else
-    expect(verdict.outcome == Outcome::failed &&
-               (verdict.reason.find(part) != std::string::npos ||
-                verdict.reason.find("wrong on another rank") != std::string::npos),
-           std::string(name) + " with " + direction(problem) + " is found: " + verdict.reason);
-}
-
 void check_broken_variants(int ranks) {
   for (const bool transposed : {false, true}) {
     const Problem problem{.m = 29,
@@ -215,11 +175,12 @@ void check_broken_variants(int ranks) {
                           .transpose_a = transposed,
                           .transpose_b = transposed,
                           .ranks = ranks};
-    check_broken<Collected>("correct", problem, "");
-    check_broken<BlocksOfTheNext>("blocks of the next", problem, "c[");
-    check_broken<LastElementMissing>("last element", problem, "c[");
-    check_broken<WritesBeyondItsBlock>("beyond its block", problem, "c was written out of bounds");
-    check_broken<ChangesItsBlockOfB>("changes B", problem, "input b was changed");
+    test::check_broken<Matmul, Collected>("correct", problem, "");
+    test::check_broken<Matmul, BlocksOfTheNext>("blocks of the next", problem, "c[");
+    test::check_broken<Matmul, LastElementMissing>("last element", problem, "c[");
+    test::check_broken<Matmul, WritesBeyondItsBlock>("beyond its block", problem,
+                                                     "c was written out of bounds");
+    test::check_broken<Matmul, ChangesItsBlockOfB>("changes B", problem, "input b was changed");
   }
 }
 

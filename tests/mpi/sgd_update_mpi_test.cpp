@@ -3,20 +3,13 @@
 // and that it finds updates that are wrong on purpose.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstring>
-#include <exception>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "harness/adapters/make_case.hpp"
-#include "harness/ranks/mpi_session.hpp"
-#include "harness/verify/verify.hpp"
 #include "kernels/common/cpu/partition.hpp"
 #include "kernels/common/mpi.hpp"
 #include "kernels/sgd_update/sgd_update.hpp"
-#include "tests/mpi/expect.hpp"
+#include "tests/mpi/broken_variants.hpp"
 
 namespace stepladder::sgd_update {
 namespace {
@@ -98,7 +91,7 @@ class StateForgotten final : public Sharded {
     const auto count = static_cast<std::size_t>(problem_.count);
     const std::vector<float> before(o.state1, o.state1 + count);
     Sharded::update(o);
-    std::copy(before.begin(), before.end(), o.state1);
+    std::ranges::copy(before, o.state1);
   }
 };
 
@@ -125,25 +118,12 @@ class ChangesGradient final : public Sharded {
   using Sharded::Sharded;
   void reduce(const Operands& o) override {
     Sharded::reduce(o);
-    std::copy(mean_.begin(), mean_.end(), const_cast<float*>(o.gradient));
+    std::ranges::copy(mean_, const_cast<float*>(o.gradient));
   }
 };
 
 constexpr Optimizer optimizers[] = {Optimizer::sgd,      Optimizer::momentum, Optimizer::adagrad,
                                     Optimizer::adadelta, Optimizer::rmsprop,  Optimizer::adam};
-
-Verdict verdict_of(const Problem& problem, const Variant& variant) {
-  const std::unique_ptr<Case> owned = make_case<SgdUpdate>(problem, "test", "test");
-  owned->allocate(1, nullptr);
-  std::unique_ptr<Runner> plan;
-  Verdict verdict;
-  for (const Filling& filling : fillings(*owned, {variant}, 1)) {
-    owned->fill(filling.tier, filling.seed);
-    verdict = verify(*owned, variant, {1, mpi_session().communicator()}, plan);
-    if (verdict.outcome != Outcome::passed) break;
-  }
-  return verdict;
-}
 
 void check_variants(int ranks) {
   int built = 0;
@@ -161,7 +141,7 @@ void check_variants(int ranks) {
                                 .weight_decay = decay,
                                 .momentum = 0.5F,
                                 .ranks = ranks};
-          const Verdict verdict = verdict_of(problem, variant);
+          const Verdict verdict = test::verdict_on_ranks<SgdUpdate>(problem, variant);
           const bool runs = entry.info->over_ranks == (ranks > 1);
           const bool as_expected =
               verdict.outcome == (runs ? Outcome::passed : Outcome::unavailable);
@@ -172,41 +152,23 @@ void check_variants(int ranks) {
   expect(built >= 3, "there are updates over MPI");
 }
 
-template <class PlanClass>
-void check_broken(const char* name, const Problem& problem, const std::string& part) {
-  static const VariantInfo info{
-      .name = "broken", .technique = Technique::mpi, .adds = "a fault", .over_ranks = true};
-  const Variant variant{
-      SgdUpdate::name,
-      name,
-      &info,
-      {&info, reinterpret_cast<detail::AnyFunction>(&make_plan<SgdUpdate, PlanClass>), nullptr},
-      ""};
-  const Verdict verdict = verdict_of(problem, variant);
-  if (part.empty())
-    expect(verdict.outcome == Outcome::passed, std::string(name) + " passes: " + verdict.reason);
-  else
-    expect(verdict.outcome == Outcome::failed &&
-               (verdict.reason.find(part) != std::string::npos ||
-                verdict.reason.find("wrong on another rank") != std::string::npos),
-           std::string(name) + " with " + direction(problem) + " is found: " + verdict.reason);
-}
-
 void check_broken_variants(int ranks) {
   for (const Optimizer optimizer : optimizers) {
     const Problem problem{.optimizer = optimizer, .count = 97, .ranks = ranks};
-    check_broken<Sharded>("correct", problem, "");
-    check_broken<OwnGradient>("own gradient", problem, "weights[");
-    check_broken<NotGathered>("not gathered", problem, "weights[");
-    check_broken<ChangesGradient>("changes gradient", problem, "input gradient was changed");
-    check_broken<OtherBits>(
+    test::check_broken<SgdUpdate, Sharded>("correct", problem, "");
+    test::check_broken<SgdUpdate, OwnGradient>("own gradient", problem, "weights[");
+    test::check_broken<SgdUpdate, NotGathered>("not gathered", problem, "weights[");
+    test::check_broken<SgdUpdate, ChangesGradient>("changes gradient", problem,
+                                                   "input gradient was changed");
+    test::check_broken<SgdUpdate, OtherBits>(
         "other bits", problem,
         optimizer == Optimizer::sgd ? "weights[0]" : "the ranks hold different results");
     if (optimizer == Optimizer::sgd || optimizer == Optimizer::momentum)
-      check_broken<SumOfGradients>("sum of gradients", problem, "weights[");
+      test::check_broken<SgdUpdate, SumOfGradients>("sum of gradients", problem, "weights[");
     if (states(optimizer) == 0) continue;
-    check_broken<StateForgotten>("state forgotten", problem, "state1 was updated in");
-    check_broken<StateOfOthers>("state of others", problem, "state1[");
+    test::check_broken<SgdUpdate, StateForgotten>("state forgotten", problem,
+                                                  "state1 was updated in");
+    test::check_broken<SgdUpdate, StateOfOthers>("state of others", problem, "state1[");
   }
 }
 

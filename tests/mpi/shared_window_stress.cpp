@@ -2,9 +2,9 @@
 // new values in each and random delays on random ranks. Every result is checked: a rank that
 // overtakes must not overwrite what a slow one still reads.
 //     mpirun -np 3 build/shared_window_stress
+#include <fmt/format.h>
+
 #include <chrono>
-#include <cstdio>
-#include <exception>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,6 +15,7 @@
 #include "kernels/all_reduce/all_reduce.hpp"
 #include "kernels/all_reduce/mpi/window.hpp"
 #include "kernels/common/mpi.hpp"
+#include "tests/mpi/expect.hpp"
 
 namespace stepladder::test {
 namespace {
@@ -82,36 +83,27 @@ std::vector<const detail::Entry*> shared_memory_rungs() {
   return rungs;
 }
 
-bool run(const MpiSession& session) {
+void check(const MpiSession& session) {
   struct Calls {
     std::int64_t count;
     int calls;
   };
   const std::vector<const detail::Entry*> rungs = shared_memory_rungs();
-  bool passed = rungs.size() == 2;
+  expect(rungs.size() == 2, "there are two rungs in shared memory");
   // Ranks that share a core wait for a time slice of other programs in each call.
   const int share = session.ranks() > 3 ? 10 : 1;
   for (const detail::Entry* rung : rungs)
     for (const Calls& c : {Calls{1, 20000}, {14, 10000}, {15, 10000}, {200, 8000}, {3000, 2000}}) {
       const std::int64_t wrong = faults(*rung, c.count, c.calls / share, session);
-      passed = passed && wrong == 0;
-      if (wrong > 0)
-        std::fprintf(stderr, "FAILED on rank %d: %s, %d calls of %d floats: %lld wrong elements\n",
-                     session.rank(), full_name(*rung->info).c_str(), c.calls,
-                     static_cast<int>(c.count), static_cast<long long>(wrong));
+      expect(wrong == 0, fmt::format("{}, {} calls of {} floats: {} wrong elements",
+                                     full_name(*rung->info), c.calls, c.count, wrong));
     }
-  return session.max(passed ? 0 : 1) == 0;
 }
 
 }  // namespace
 }  // namespace stepladder::test
 
 int main() {
-  stepladder::MpiSession session;
-  try {
-    session.start();
-    return stepladder::test::run(session) ? 0 : 1;
-  } catch (const std::exception& error) {
-    session.abort(error.what());
-  }
+  using namespace stepladder::test;
+  return run_checks([](int) { check(stepladder::mpi_session()); });
 }
