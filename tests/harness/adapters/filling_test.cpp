@@ -20,8 +20,7 @@
 namespace stepladder {
 namespace {
 
-// --- suites
-// ---------------------------------------------------------------------------------------
+// --- suites --------------------------------------------------------------------------------------
 
 TEST(Filling, AnOperandHasTwoToThe48ElementsAtMost) {
   const std::vector<std::string> header;
@@ -68,8 +67,7 @@ TEST(Filling, AProblemIsDescribedByItsContract) {
   EXPECT_EQ(info.ranks, 1);
 }
 
-// --- values and bounds
-// ----------------------------------------------------------------------------
+// --- values and bounds ---------------------------------------------------------------------------
 
 // 20 channels are two blocks of 16, the last with 12 channels of padding.
 TEST(Filling, PaddingChannelsAreZeroAndNoOthers) {
@@ -142,16 +140,16 @@ TEST(Filling, IntegersAreAsLargeAsTheirSumsAllow) {
     fill_values(Tier::exact, terms, random, values.data(), 1999);
     EXPECT_EQ(values.back(), 77);
     values.pop_back();
-    EXPECT_EQ(*std::max_element(values.begin(), values.end()), largest) << terms;
-    EXPECT_EQ(*std::min_element(values.begin(), values.end()), -largest) << terms;
+    EXPECT_EQ(*std::ranges::max_element(values), largest) << terms;
+    EXPECT_EQ(*std::ranges::min_element(values), -largest) << terms;
     // No 0 among -1 and 1: a term of 0 could be lost unseen.
     EXPECT_EQ(std::set<float>(values.begin(), values.end()).size(),
               static_cast<std::size_t>(2 * largest) + (largest > 1 ? 1 : 0));
     fill_values(Tier::accuracy, terms, random, values.data(), 1999);
-    EXPECT_GT(*std::max_element(values.begin(), values.end()), 0.99F);
-    EXPECT_LE(*std::max_element(values.begin(), values.end()), 1.0F);
-    EXPECT_LT(*std::min_element(values.begin(), values.end()), -0.49F);
-    EXPECT_GE(*std::min_element(values.begin(), values.end()), -0.51F);
+    EXPECT_GT(*std::ranges::max_element(values), 0.99F);
+    EXPECT_LE(*std::ranges::max_element(values), 1.0F);
+    EXPECT_LT(*std::ranges::min_element(values), -0.49F);
+    EXPECT_GE(*std::ranges::min_element(values), -0.51F);
   }
 }
 
