@@ -8,6 +8,7 @@
 
 #include "kernels/layers/layers.hpp"
 #include "kernels/matmul/matmul.hpp"
+#include "kernels/max_pool/max_pool.hpp"
 #include "tests/kernels/rungs.hpp"
 
 namespace stepladder {
@@ -60,6 +61,53 @@ TEST(NanPropagates, ThroughTheEpilogueOfAProduct) {
               << value;
         }
     }
+  EXPECT_GT(rungs, 0);
+}
+
+// Where no value of a window is larger than the smallest one, its position must not lie in padding:
+// backward would add outside of the plane.
+TEST(MaxPoolOfNoNumbers, HasItsPositionsInsideThePlane) {
+  int rungs = 0;
+  for (const Layout layout : {Layout::nchw, Layout::nhwc, Layout::chwn, Layout::nchw16c})
+    for (const std::int64_t stride : {1, 2})
+      for (const float value : {nan, -std::numeric_limits<float>::infinity()})
+        for (const Variant& variant : own_rungs(max_pool_type())) {
+          const max_pool::Problem p{.batch = 2,
+                                    .channels = 16,
+                                    .height = 21,
+                                    .width = 35,
+                                    .window_h = 3,
+                                    .window_w = 3,
+                                    .stride_h = stride,
+                                    .stride_w = stride,
+                                    .pad_h = 1,
+                                    .pad_w = 1,
+                                    .layout = layout};
+          std::vector<float> x(static_cast<std::size_t>(p.x_count()), value);
+          std::vector<float> y(static_cast<std::size_t>(p.y_count()));
+          std::vector<std::uint8_t> argmax(y.size(), 255);
+          try {
+            const auto plan = plan_variant<max_pool::MaxPool>(variant.entry, p, {});
+            plan->run({.x = x.data(), .y = y.data(), .argmax = argmax.data()});
+          } catch (const Unsupported&) {
+            continue;
+          }
+          ++rungs;
+          const Strides of_y = p.y_strides();
+          int outside = 0;
+          for (std::int64_t n = 0; n < p.batch; ++n)
+            for (std::int64_t c = 0; c < p.channels; ++c)
+              for (std::int64_t i = 0; i < p.out_h(); ++i)
+                for (std::int64_t j = 0; j < p.out_w(); ++j) {
+                  const int position = argmax[static_cast<std::size_t>(
+                      of_y.plane(n, c) + i * of_y.row + j * of_y.column)];
+                  const std::int64_t row = i * p.stride_h - p.pad_h + position / p.window_w;
+                  const std::int64_t column = j * p.stride_w - p.pad_w + position % p.window_w;
+                  outside += position >= p.window_h * p.window_w || row < 0 || row >= p.height ||
+                             column < 0 || column >= p.width;
+                }
+          EXPECT_EQ(outside, 0) << variant.name << " of " << value << ", " << max_pool::shape(p);
+        }
   EXPECT_GT(rungs, 0);
 }
 
