@@ -26,9 +26,15 @@
 #include "harness/results/run.hpp"
 #include "harness/training/checkpoint.hpp"
 #include "harness/training/mode.hpp"
+#include "harness/training/train_row.hpp"
 #include "harness/training/trainer.hpp"
 
 namespace stepladder {
+
+// In checkpoints; the learning rate follows from the step.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Progress, step, samples, loss, seconds, compute, exposed,
+                                   waiting, hidden, bytes, staleness)
+
 namespace {
 
 struct TrainOptions {
@@ -66,10 +72,6 @@ Slowdown slowdown_of(const std::string& text) {
         "--slow {}: expected RANK:FACTOR or RANK:FACTOR:FROM:TO, a factor from 1 and steps",
         text)));
   return {*rank, *factor, *from, *to};
-}
-
-std::optional<double> share(double seconds, const Progress& progress) {
-  return progress.seconds > 0 ? std::optional(seconds / progress.seconds) : std::nullopt;
 }
 
 // --- checkpoints ---------------------------------------------------------------------------------
@@ -111,38 +113,13 @@ Checkpoint checkpoint_of(std::vector<std::string> identity, const std::string& d
   const auto copy = [](std::span<const float> values) {
     return std::vector<float>(values.begin(), values.end());
   };
+  nlohmann::json progress = total;
+  progress.update({{"data", data_hash}, {"accuracy", accuracy}, {"rungs", rungs}});
   return {std::move(identity),
-          {{"step", total.step},
-           {"data", data_hash},
-           {"accuracy", accuracy},
-           {"samples", total.samples},
-           {"loss", total.loss},
-           {"seconds", total.seconds},
-           {"compute", total.compute},
-           {"exposed", total.exposed},
-           {"waiting", total.waiting},
-           {"hidden", total.hidden},
-           {"bytes", total.bytes},
-           {"staleness", total.staleness},
-           {"rungs", rungs}},
+          std::move(progress),
           {{"parameters", copy(network.parameters())},
            {"state1", copy(network.state1())},
            {"state2", copy(network.state2())}}};
-}
-
-Progress progress_of(const nlohmann::json& json) {
-  Progress progress;
-  progress.step = json.at("step");
-  progress.samples = json.at("samples");
-  progress.loss = json.at("loss");
-  progress.seconds = json.at("seconds");
-  progress.compute = json.at("compute");
-  progress.exposed = json.at("exposed");
-  progress.waiting = json.at("waiting");
-  progress.hidden = json.at("hidden");
-  progress.bytes = json.at("bytes");
-  progress.staleness = json.at("staleness").get<std::vector<std::int64_t>>();
-  return progress;
 }
 
 // Rank 0 reads; all ranks have the progress, and rank 0 the arrays. Throws if its images are not
@@ -193,7 +170,7 @@ void restore(const Checkpoint& checkpoint, Mode& mode) {
   }
   network.upload_parameters();
   network.upload_state();
-  mode.restart(progress_of(checkpoint.progress));
+  mode.restart(checkpoint.progress.get<Progress>());
 }
 
 // --- rungs.json ----------------------------------------------------------------------------------
@@ -308,32 +285,8 @@ class Training {
 
   void append(const Progress& p, std::optional<double> accuracy, bool of_all_ranks) {
     if (!table_) return;
-    TrainRow row{.training = id_,
-                 .all_reduce = mode_.all_reduce(),
-                 .step = p.step,
-                 .epoch = (p.step - 1) / per_epoch_ + 1,
-                 .samples = p.samples,
-                 .seconds = p.seconds,
-                 .loss = p.loss,
-                 .accuracy = accuracy,
-                 .learning_rate = p.learning_rate};
-    if (of_all_ranks) {
-      row.bytes_per_step = p.bytes / static_cast<double>(p.step);
-      row.compute = share(p.compute, p);
-      row.exposed = share(p.exposed, p);
-      row.hidden = share(p.hidden, p);
-      row.waiting = share(std::max(0.0, p.waiting), p);
-      double updates = 0, sum = 0;
-      for (std::size_t s = 0; s < p.staleness.size(); ++s) {
-        updates += static_cast<double>(p.staleness[s]);
-        sum += static_cast<double>(s) * static_cast<double>(p.staleness[s]);
-      }
-      if (updates > 0) {
-        row.staleness_mean = sum / updates;
-        row.staleness_max = static_cast<std::int64_t>(p.staleness.size()) - 1;
-      }
-    }
-    table_->append({train_columns().line(row)});
+    table_->append({train_columns().line(
+        train_row(id_, mode_.all_reduce(), p, per_epoch_, accuracy, of_all_ranks))});
   }
 
   void print(const Progress& p, double accuracy) const {

@@ -37,6 +37,7 @@
 #include "harness/ranks/mpi_session.hpp"
 #include "harness/results/result_columns.hpp"
 #include "harness/training/mode.hpp"
+#include "harness/training/train_row.hpp"
 #include "harness/training/trainer.hpp"
 #include "simulation/calls.hpp"
 
@@ -198,31 +199,7 @@ class Rank {
 
   void print_row(const Progress& p, std::optional<double> accuracy, bool of_all_ranks) const {
     const std::int64_t per_epoch = t_.data.train.count() / t_.description.batch;
-    TrainRow row{.training = id_,
-                 .all_reduce = mode_->all_reduce(),
-                 .step = p.step,
-                 .epoch = (p.step - 1) / per_epoch + 1,
-                 .samples = p.samples,
-                 .seconds = p.seconds,
-                 .loss = p.loss,
-                 .accuracy = accuracy,
-                 .learning_rate = p.learning_rate};
-    if (of_all_ranks) {
-      row.bytes_per_step = p.bytes / static_cast<double>(p.step);
-      row.compute = p.compute / p.seconds;
-      row.exposed = p.exposed / p.seconds;
-      row.hidden = p.hidden / p.seconds;
-      row.waiting = p.waiting / p.seconds;
-      double updates = 0, sum = 0;
-      for (std::size_t s = 0; s < p.staleness.size(); ++s) {
-        updates += static_cast<double>(p.staleness[s]);
-        sum += static_cast<double>(s) * static_cast<double>(p.staleness[s]);
-      }
-      if (updates > 0) {
-        row.staleness_mean = sum / updates;
-        row.staleness_max = static_cast<std::int64_t>(p.staleness.size()) - 1;
-      }
-    }
+    const TrainRow row = train_row(id_, mode_->all_reduce(), p, per_epoch, accuracy, of_all_ranks);
     fmt::print("row {}", csv_line(train_columns().line(row)));
   }
 

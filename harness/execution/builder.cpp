@@ -54,6 +54,16 @@ class NetworkBuilder {
     float *weights, *biases, *dweights, *dbiases;
   };
   LayerParameters parameters(std::size_t layer) const;
+  // x points to its place: the images change with the batch.
+  struct LayerTensors {
+    float* const* x;
+    float *y, *dx, *dy;
+  };
+  LayerTensors tensors(std::size_t layer) const;
+  template <class Layer>
+  auto problem_of(std::size_t index, const Layer& layer) const {
+    return network::problem_of(layer, layers_[index].input, description_.batch);
+  }
   Place place() const { return parts_->memory.place(); }
 
   // The epilogues of the products of a fully connected layer: forward, and for its input gradient.
@@ -67,22 +77,33 @@ class NetworkBuilder {
 
   void add_copy(const char* what, const char* direction, std::function<void()> run,
                 std::function<std::vector<Access>()> accesses);
-  void add_layer(std::size_t index);
-  void add_fully_connected(std::size_t index);
-  void add_convolution(std::size_t index, const network::Convolution& layer);
-  void add_max_pool(std::size_t index, const network::MaxPool& layer);
-  void add_average_pool(std::size_t index, const network::AveragePool& layer);
+  // The operations of a layer.
+  void add(std::size_t index, const network::FullyConnected& layer);
+  void add(std::size_t index, const network::Convolution& layer);
+  void add(std::size_t index, const network::MaxPool& layer);
+  void add(std::size_t index, const network::AveragePool& layer);
+  void add(std::size_t index, const network::Dropout& layer);
+  void add(std::size_t index, const auto& layer) { add_pointwise(index, problem_of(index, layer)); }
   void add_bias(std::size_t index,
                 std::size_t at);  // of layer `index`, to the output of layer `at`
   void add_pointwise(std::size_t index, layers::Problem problem);
   void add_all_reduce();
   void add_updates();
-  void add_forward(Operation operation);  // to a step and to the evaluation
 
   // The chosen variant's plan, bound to the operands that `operands()` returns at each run.
   template <class Primitive, class Operands>
-  Operation make(const std::string& layer, Phase phase, const PrimitiveType& type,
-                 const typename Primitive::Problem& problem, Operands operands);
+  Operation make(const std::string& layer, Phase phase, const typename Primitive::Problem& problem,
+                 Operands operands);
+  // Adds it to a step and to the evaluation.
+  template <class Primitive, class Operands>
+  void add_forward(const std::string& layer, const typename Primitive::Problem& problem,
+                   Operands operands);
+  template <class Primitive, class Operands>
+  Operation& add_backward(std::size_t index, const std::string& layer,
+                          const typename Primitive::Problem& problem, Operands operands) {
+    return backward_[index].emplace_back(
+        make<Primitive>(layer, Phase::backward, problem, operands));
+  }
 
   const network::NetworkDescription& description_;
   const UseSpec& use_;
@@ -109,7 +130,7 @@ std::unique_ptr<NetworkParts> NetworkBuilder::build() {
     pool_epilogues_.push_back(choose_pool_epilogue(i));
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     backward_.emplace_back();
-    add_layer(i);
+    std::visit([&](const auto& layer) { add(i, layer); }, layers_[i].layer);
   }
   add_copy(
       "loss", "device_to_host", [&parts] { parts.loss.start_download(); },
@@ -133,11 +154,6 @@ void NetworkBuilder::add_copy(const char* what, const char* direction, std::func
                                 .accesses = std::move(accesses)});
 }
 
-void NetworkBuilder::add_forward(Operation operation) {
-  if (!options_.inference) parts_->evaluation.push_back(operation.run);
-  parts_->operations.push_back(std::move(operation));
-}
-
 NetworkBuilder::LayerParameters NetworkBuilder::parameters(std::size_t layer) const {
   float *parameters = parts_->parameters.here, *gradients = parts_->gradients.here;
   const std::size_t weights = tensors_.weights_at[layer], biases = tensors_.biases_at[layer];
@@ -145,8 +161,13 @@ NetworkBuilder::LayerParameters NetworkBuilder::parameters(std::size_t layer) co
   return {parameters + weights, parameters + biases, gradients + weights, gradients + biases};
 }
 
+NetworkBuilder::LayerTensors NetworkBuilder::tensors(std::size_t layer) const {
+  return {&parts_->activations[layer], parts_->activations[layer + 1],
+          parts_->activation_gradients[layer], parts_->activation_gradients[layer + 1]};
+}
+
 template <class Primitive, class Operands>
-Operation NetworkBuilder::make(const std::string& layer, Phase phase, const PrimitiveType& type,
+Operation NetworkBuilder::make(const std::string& layer, Phase phase,
                                const typename Primitive::Problem& problem, Operands operands) {
   const int threads = phase == Phase::update && options_.update_threads > 0
                           ? options_.update_threads
@@ -155,7 +176,8 @@ Operation NetworkBuilder::make(const std::string& layer, Phase phase, const Prim
   // in all phases but the update.
   const bool alone =
       options_.alone || (options_.exchange != Exchange::all_reduce && phase != Phase::update);
-  Chosen<Primitive> chosen = plans_.choose<Primitive>(problem, type, use_, threads, alone);
+  Chosen<Primitive> chosen =
+      plans_.choose<Primitive>(problem, primitive(Primitive::name), use_, threads, alone);
   double operand_error = 0;  // the largest of the rungs that may run
   // A step packs its new weights; inference packs them once.
   const auto bound = [&](const Variant& variant,
@@ -189,48 +211,12 @@ Operation NetworkBuilder::make(const std::string& layer, Phase phase, const Prim
   return operation;
 }
 
-void NetworkBuilder::add_layer(std::size_t index) {
-  const network::LayerDescription& layer = layers_[index];
-  const std::int64_t batch = description_.batch;
-  const network::Shape& in = layer.input;
-  const layers::Problem flat{.batch = batch, .channels = in.channels, .spatial = in.spatial()};
-  const auto pointwise = [&](layers::Layer kind) {
-    layers::Problem problem = flat;
-    problem.layer = kind;
-    return problem;
-  };
-  if (is<network::FullyConnected>(layer)) {
-    add_fully_connected(index);
-  } else if (const auto* convolution = std::get_if<network::Convolution>(&layer.layer)) {
-    add_convolution(index, *convolution);
-  } else if (const auto* pool = std::get_if<network::MaxPool>(&layer.layer)) {
-    add_max_pool(index, *pool);
-  } else if (const auto* average = std::get_if<network::AveragePool>(&layer.layer)) {
-    add_average_pool(index, *average);
-  } else if (is<network::Relu>(layer)) {
-    add_pointwise(index, pointwise(layers::Layer::relu));
-  } else if (is<network::Sigmoid>(layer)) {
-    add_pointwise(index, pointwise(layers::Layer::sigmoid));
-  } else if (is<network::Tanh>(layer)) {
-    add_pointwise(index, pointwise(layers::Layer::tanh));
-  } else if (const auto* dropout = std::get_if<network::Dropout>(&layer.layer)) {
-    layers::Problem problem = pointwise(layers::Layer::dropout);
-    problem.rate = static_cast<float>(dropout->rate);
-    problem.seed = dropout_seed(options_.seed, layer.name, options_.replica);
-    add_pointwise(index, problem);
-  } else if (const auto* lrn = std::get_if<network::LocalResponseNormalization>(&layer.layer)) {
-    layers::Problem problem = pointwise(layers::Layer::local_response_normalization);
-    problem.size = lrn->size;
-    problem.alpha = static_cast<float>(lrn->alpha);
-    problem.beta = static_cast<float>(lrn->beta);
-    problem.k = static_cast<float>(lrn->k);
-    add_pointwise(index, problem);
-  } else if (is<network::SoftmaxCrossEntropy>(layer)) {
-    layers::Problem problem = pointwise(layers::Layer::softmax_cross_entropy);
-    problem.channels = in.features();
-    problem.spatial = 1;
-    add_pointwise(index, problem);
-  }
+template <class Primitive, class Operands>
+void NetworkBuilder::add_forward(const std::string& layer,
+                                 const typename Primitive::Problem& problem, Operands operands) {
+  Operation operation = make<Primitive>(layer, Phase::forward, problem, operands);
+  if (!options_.inference) parts_->evaluation.push_back(operation.run);
+  parts_->operations.push_back(std::move(operation));
 }
 
 // A launch on a device takes about 2 us. There the product of a fully connected layer also adds the
@@ -257,67 +243,51 @@ matmul::Epilogue NetworkBuilder::gradient_epilogue(std::size_t index) const {
                                                              : matmul::Epilogue::none;
 }
 
-void NetworkBuilder::add_fully_connected(std::size_t index) {
+void NetworkBuilder::add(std::size_t index, const network::FullyConnected&) {
   const network::LayerDescription& layer = layers_[index];
   const std::int64_t batch = description_.batch, in = layer.input.features(),
                      out = layer.output.features();
   const LayerParameters p = parameters(index);
-  float* const* x = &parts_->activations[index];  // the images change with the batch
-  float* y = parts_->activations[index + 1];
-  float *dx = parts_->activation_gradients[index], *dy = parts_->activation_gradients[index + 1];
-  using Operands = matmul::Operands;
+  const LayerTensors t = tensors(index);
+  using matmul::Matmul, matmul::Operands;
 
   const matmul::Problem forward{batch, out, in, false, false, epilogue(index)};
   const float* bias = has_bias(forward.epilogue) ? p.biases : nullptr;
-  add_forward(make<matmul::Matmul>(layer.name, Phase::forward, matmul_type(), forward, [=] {
-    return Operands{*x, p.weights, y, bias};
-  }));
-  if (dx != nullptr) {
+  add_forward<Matmul>(layer.name, forward, [=] { return Operands{*t.x, p.weights, t.y, bias}; });
+  if (t.dx != nullptr) {
     const matmul::Problem backward_data{batch, in, out, false, true, gradient_epilogue(index)};
     const bool needs_x = backward_data.epilogue == matmul::Epilogue::relu_gradient;
-    backward_[index].push_back(make<matmul::Matmul>(
-        layer.name + ".backward_data", Phase::backward, matmul_type(), backward_data, [=] {
-          return Operands{dy, p.weights, dx, nullptr, needs_x ? *x : nullptr};
-        }));
-    backward_[index].back().concurrent_with_next = true;
+    add_backward<Matmul>(index, layer.name + ".backward_data", backward_data, [=] {
+      return Operands{t.dy, p.weights, t.dx, nullptr, needs_x ? *t.x : nullptr};
+    }).concurrent_with_next = true;
   }
-  if (!options_.inference) {
-    const matmul::Problem backward_weights{in, out, batch, true, false};
-    backward_[index].push_back(make<matmul::Matmul>(
-        layer.name + ".backward_weights", Phase::backward, matmul_type(), backward_weights, [=] {
-          return Operands{*x, dy, p.dweights};
-        }));
-  }
+  if (!options_.inference)
+    add_backward<Matmul>(index, layer.name + ".backward_weights", {in, out, batch, true, false},
+                         [=] {
+                           return Operands{*t.x, t.dy, p.dweights};
+                         });
   add_bias(index, index);
 }
 
-void NetworkBuilder::add_convolution(std::size_t index, const network::Convolution& layer) {
-  const network::LayerDescription& description = layers_[index];
+void NetworkBuilder::add(std::size_t index, const network::Convolution& layer) {
+  const std::string& name = layers_[index].name;
   const LayerParameters p = parameters(index);
-  float* const* x = &parts_->activations[index];  // the images change with the batch
-  float* y = parts_->activations[index + 1];
-  float *dx = parts_->activation_gradients[index], *dy = parts_->activation_gradients[index + 1];
-  using Operands = convolution::Operands;
-  convolution::Problem problem = network::problem_of(layer, description.input, description_.batch);
+  const LayerTensors t = tensors(index);
+  using convolution::Convolution, convolution::Operands;
+  convolution::Problem problem = problem_of(index, layer);
 
-  add_forward(make<convolution::Convolution>(description.name, Phase::forward, convolution_type(),
-                                             problem, [=] {
-                                               return Operands{*x, p.weights, y};
-                                             }));
-  if (dx != nullptr) {
+  add_forward<Convolution>(name, problem, [=] { return Operands{*t.x, p.weights, t.y}; });
+  if (t.dx != nullptr) {
     problem.direction = convolution::Direction::backward_data;
-    backward_[index].push_back(make<convolution::Convolution>(
-        description.name + ".backward_data", Phase::backward, convolution_type(), problem, [=] {
-          return Operands{dx, p.weights, dy};
-        }));
-    backward_[index].back().concurrent_with_next = true;
+    add_backward<Convolution>(index, name + ".backward_data", problem, [=] {
+      return Operands{t.dx, p.weights, t.dy};
+    }).concurrent_with_next = true;
   }
   if (!options_.inference) {
     problem.direction = convolution::Direction::backward_weights;
-    backward_[index].push_back(make<convolution::Convolution>(
-        description.name + ".backward_weights", Phase::backward, convolution_type(), problem, [=] {
-          return Operands{*x, p.dweights, dy};
-        }));
+    add_backward<Convolution>(index, name + ".backward_weights", problem, [=] {
+      return Operands{*t.x, p.dweights, t.dy};
+    });
   }
   if (!is_pooled(index)) add_bias(index, index);
 }
@@ -329,7 +299,7 @@ max_pool::Epilogue NetworkBuilder::choose_pool_epilogue(std::size_t index) const
   if (place() != Place::cuda || pool == nullptr || index == 0 ||
       !is<network::Convolution>(layers_[index - 1]) || !is<network::Relu>(layers_[index + 1]))
     return max_pool::Epilogue::none;
-  max_pool::Problem problem = network::problem_of(*pool, layers_[index].input, description_.batch);
+  max_pool::Problem problem = problem_of(index, *pool);
   problem.epilogue = max_pool::Epilogue::bias_relu;
   for (const auto direction : {max_pool::Direction::forward, max_pool::Direction::backward}) {
     problem.direction = direction;
@@ -354,72 +324,63 @@ void NetworkBuilder::add_bias(std::size_t index, std::size_t at) {
                           .channels = layers_[at].output.channels,
                           .spatial = layers_[at].output.spatial()};
   if (epilogue(index) == matmul::Epilogue::none)
-    add_forward(make<layers::Layers>(layer.name + ".bias", Phase::forward, layers_type(), problem,
-                                     [=] { return layers::Operands{.y = y, .bias = p.biases}; }));
+    add_forward<layers::Layers>(layer.name + ".bias", problem,
+                                [=] { return layers::Operands{.y = y, .bias = p.biases}; });
   if (options_.inference) return;
   problem.direction = layers::Direction::backward;
-  backward_[at].push_back(
-      make<layers::Layers>(layer.name + ".bias", Phase::backward, layers_type(), problem,
-                           [=] { return layers::Operands{.dy = dy, .dbias = p.dbiases}; }));
+  add_backward<layers::Layers>(at, layer.name + ".bias", problem,
+                               [=] { return layers::Operands{.dy = dy, .dbias = p.dbiases}; });
 }
 
-void NetworkBuilder::add_max_pool(std::size_t index, const network::MaxPool& layer) {
-  const network::LayerDescription& description = layers_[index];
-  float* const* x = &parts_->activations[index];  // the images change with the batch
-  float* y = parts_->activations[index + 1];
-  float *dx = parts_->activation_gradients[index], *dy = parts_->activation_gradients[index + 1];
+void NetworkBuilder::add(std::size_t index, const network::MaxPool& layer) {
+  const std::string& name = layers_[index].name;
+  const LayerTensors t = tensors(index);
   std::uint8_t* argmax = tensors_.argmax[index];
-  max_pool::Problem problem = network::problem_of(layer, description.input, description_.batch);
+  max_pool::Problem problem = problem_of(index, layer);
   problem.epilogue = pool_epilogues_[index];
   const bool is_fused = problem.epilogue != max_pool::Epilogue::none;
   // With the bias of the convolution before it.
   const LayerParameters p = is_fused ? parameters(index - 1) : LayerParameters{};
-  add_forward(
-      make<max_pool::MaxPool>(description.name, Phase::forward, max_pool_type(), problem, [=] {
-        return max_pool::Operands{*x, y, argmax, p.biases};
-      }));
+  add_forward<max_pool::MaxPool>(name, problem, [=] {
+    return max_pool::Operands{*t.x, t.y, argmax, p.biases};
+  });
   if (index > 0 && is<network::Convolution>(layers_[index - 1]) && !is_fused)
     add_bias(index - 1, index);
-  if (dx == nullptr) return;
+  if (t.dx == nullptr) return;
   problem.direction = max_pool::Direction::backward;
-  backward_[index].push_back(
-      make<max_pool::MaxPool>(description.name, Phase::backward, max_pool_type(), problem, [=] {
-        return max_pool::Operands{
-            .x = dx, .y = dy, .argmax = argmax, .forward_y = y, .dbias = p.dbiases};
-      }));
+  add_backward<max_pool::MaxPool>(index, name, problem, [=] {
+    return max_pool::Operands{
+        .x = t.dx, .y = t.dy, .argmax = argmax, .forward_y = t.y, .dbias = p.dbiases};
+  });
 }
 
-void NetworkBuilder::add_average_pool(std::size_t index, const network::AveragePool& layer) {
-  const network::LayerDescription& description = layers_[index];
-  float* const* x = &parts_->activations[index];  // the images change with the batch
-  float* y = parts_->activations[index + 1];
-  float *dx = parts_->activation_gradients[index], *dy = parts_->activation_gradients[index + 1];
-  using Operands = average_pool::Operands;
-  average_pool::Problem problem = network::problem_of(layer, description.input, description_.batch);
-  add_forward(make<average_pool::AveragePool>(description.name, Phase::forward, average_pool_type(),
-                                              problem, [=] {
-                                                return Operands{*x, y};
-                                              }));
-  if (dx == nullptr) return;
+void NetworkBuilder::add(std::size_t index, const network::AveragePool& layer) {
+  const std::string& name = layers_[index].name;
+  const LayerTensors t = tensors(index);
+  using average_pool::AveragePool, average_pool::Operands;
+  average_pool::Problem problem = problem_of(index, layer);
+  add_forward<AveragePool>(name, problem, [=] { return Operands{*t.x, t.y}; });
+  if (t.dx == nullptr) return;
   problem.direction = average_pool::Direction::backward;
-  backward_[index].push_back(make<average_pool::AveragePool>(description.name, Phase::backward,
-                                                             average_pool_type(), problem, [=] {
-                                                               return Operands{dx, dy};
-                                                             }));
+  add_backward<AveragePool>(index, name, problem, [=] { return Operands{t.dx, t.dy}; });
+}
+
+void NetworkBuilder::add(std::size_t index, const network::Dropout& layer) {
+  layers::Problem problem = problem_of(index, layer);
+  problem.seed = dropout_seed(options_.seed, layers_[index].name, options_.replica);
+  add_pointwise(index, problem);
 }
 
 void NetworkBuilder::add_pointwise(std::size_t index, layers::Problem problem) {
   const bool is_in_pool = index > 0 && pool_epilogues_[index - 1] == max_pool::Epilogue::bias_relu;
   if (is_in_pool) return;
   NetworkParts& parts = *parts_;
-  float* const* x = &parts.activations[index];  // the images change with the batch
-  float* y = parts.activations[index + 1];
-  float *dx = parts_->activation_gradients[index], *dy = parts_->activation_gradients[index + 1];
-  const auto operands = [&parts, x, y, dx, dy] {
-    return layers::Operands{.x = *x,
-                            .y = y,
-                            .dy = dy,
-                            .dx = dx,
+  const LayerTensors t = tensors(index);
+  const auto operands = [&parts, t] {
+    return layers::Operands{.x = *t.x,
+                            .y = t.y,
+                            .dy = t.dy,
+                            .dx = t.dx,
                             .labels = parts.current->labels.here,
                             .loss = parts.loss.here,
                             .step = parts.step};
@@ -428,25 +389,24 @@ void NetworkBuilder::add_pointwise(std::size_t index, layers::Problem problem) {
   const bool is_in_product = index > 0 && epilogue(index - 1) == matmul::Epilogue::bias_relu;
   if (!is_in_product) {
     Operation forward =
-        make<layers::Layers>(layers_[index].name, Phase::forward, layers_type(), problem, operands);
+        make<layers::Layers>(layers_[index].name, Phase::forward, problem, operands);
     forward.depends_on_step = is_dropout;
     if (!is_dropout && !options_.inference)
       parts.evaluation.push_back(forward.run);
-    else if (is_dropout && *x != y)  // evaluation drops nothing: y = x
-      parts.evaluation.emplace_back([&parts, x, y, count = problem.count()] {
-        parts.memory.copy(y, *x, static_cast<std::size_t>(count) * sizeof(float));
+    else if (is_dropout && *t.x != t.y)  // evaluation drops nothing: y = x
+      parts.evaluation.emplace_back([&parts, t, count = problem.count()] {
+        parts.memory.copy(t.y, *t.x, static_cast<std::size_t>(count) * sizeof(float));
       });
     parts.operations.push_back(std::move(forward));
   }
   const bool is_in_next_product =
       index + 1 < layers_.size() && gradient_epilogue(index + 1) == matmul::Epilogue::relu_gradient;
-  if (dx == nullptr || is_in_next_product ||
+  if (t.dx == nullptr || is_in_next_product ||
       !layers::has(problem.layer, layers::Direction::backward))
     return;
   problem.direction = layers::Direction::backward;
-  backward_[index].push_back(
-      make<layers::Layers>(layers_[index].name, Phase::backward, layers_type(), problem, operands));
-  backward_[index].back().depends_on_step = is_dropout;
+  add_backward<layers::Layers>(index, layers_[index].name, problem, operands).depends_on_step =
+      is_dropout;
 }
 
 void NetworkBuilder::add_all_reduce() {
@@ -457,7 +417,7 @@ void NetworkBuilder::add_all_reduce() {
   float* gradients = parts_->gradients.here;
   const all_reduce::Window* window = parts_->window.get();
   parts_->operations.push_back(
-      make<all_reduce::AllReduce>("gradients", Phase::all_reduce, all_reduce_type(), problem, [=] {
+      make<all_reduce::AllReduce>("gradients", Phase::all_reduce, problem, [=] {
         return all_reduce::Operands{gradients, gradients, window};
       }));
 }
@@ -487,7 +447,7 @@ void NetworkBuilder::add_updates() {
                                   .step = parts.step};
     };
     parts_->operations.push_back(
-        make<sgd_update::SgdUpdate>(name, Phase::update, sgd_update_type(), problem, operands));
+        make<sgd_update::SgdUpdate>(name, Phase::update, problem, operands));
     parts_->operations.back().depends_on_step = optimizer.type == sgd_update::Optimizer::adam;
   };
   const std::size_t decayed = tensors_.decayed;

@@ -37,21 +37,6 @@ struct LayerReference {
     return y;
   }
 
-  Doubles pointwise(layers::Problem problem) const {
-    problem.batch = batch;
-    problem.channels = layer.input.channels;
-    problem.spatial = layer.input.spatial();
-    if (problem.layer == layers::Layer::softmax_cross_entropy) {
-      problem.channels = layer.input.features();
-      problem.spatial = 1;
-    }
-    const std::vector<std::uint8_t> labels(static_cast<std::size_t>(batch));
-    Doubles y(outputs()), dx(outputs()), loss(labels.size());
-    layers::reference(problem, {.x = x.data(), .labels = labels.data()},
-                      {.y = y.data(), .dx = dx.data(), .loss = loss.data()});
-    return y;
-  }
-
   Doubles operator()(const network::FullyConnected&) const {
     Doubles y(outputs()), magnitude(outputs());
     matmul::reference({.m = batch, .n = layer.output.features(), .k = layer.input.features()},
@@ -77,25 +62,14 @@ struct LayerReference {
                                     y.data(), magnitude.data());
     return y;
   }
-  Doubles operator()(const network::Relu&) const {
-    return pointwise({.layer = layers::Layer::relu});
-  }
-  Doubles operator()(const network::Sigmoid&) const {
-    return pointwise({.layer = layers::Layer::sigmoid});
-  }
-  Doubles operator()(const network::Tanh&) const {
-    return pointwise({.layer = layers::Layer::tanh});
-  }
   Doubles operator()(const network::Dropout&) const { return {x.begin(), x.end()}; }
-  Doubles operator()(const network::LocalResponseNormalization& lrn) const {
-    return pointwise({.layer = layers::Layer::local_response_normalization,
-                      .size = lrn.size,
-                      .alpha = static_cast<float>(lrn.alpha),
-                      .beta = static_cast<float>(lrn.beta),
-                      .k = static_cast<float>(lrn.k)});
-  }
-  Doubles operator()(const network::SoftmaxCrossEntropy&) const {
-    return pointwise({.layer = layers::Layer::softmax_cross_entropy});
+  Doubles operator()(const auto& pointwise) const {
+    const std::vector<std::uint8_t> labels(static_cast<std::size_t>(batch));
+    Doubles y(outputs()), dx(outputs()), loss(labels.size());
+    layers::reference(network::problem_of(pointwise, layer.input, batch),
+                      {.x = x.data(), .labels = labels.data()},
+                      {.y = y.data(), .dx = dx.data(), .loss = loss.data()});
+    return y;
   }
 };
 

@@ -50,6 +50,24 @@ Fans fans_of(const Other&, const Shape&) {
   return {};
 }
 
+template <class Problem, class Pool>
+Problem pool_problem(const Pool& layer, const Shape& input, std::int64_t batch) {
+  return {.batch = batch,
+          .channels = input.channels,
+          .height = input.height,
+          .width = input.width,
+          .window_h = layer.window_h,
+          .window_w = layer.window_w,
+          .stride_h = layer.stride_h,
+          .stride_w = layer.stride_w,
+          .pad_h = layer.pad_h,
+          .pad_w = layer.pad_w};
+}
+
+layers::Problem pointwise(layers::Layer layer, const Shape& input, std::int64_t batch) {
+  return {.layer = layer, .batch = batch, .channels = input.channels, .spatial = input.spatial()};
+}
+
 template <class... Types>
 bool is_one_of(const Layer& layer) {
   return (std::holds_alternative<Types>(layer) || ...);
@@ -200,32 +218,45 @@ convolution::Problem problem_of(const Convolution& layer, const Shape& input, st
 }
 
 max_pool::Problem problem_of(const MaxPool& layer, const Shape& input, std::int64_t batch) {
-  return {.direction = max_pool::Direction::forward,
-          .batch = batch,
-          .channels = input.channels,
-          .height = input.height,
-          .width = input.width,
-          .window_h = layer.window_h,
-          .window_w = layer.window_w,
-          .stride_h = layer.stride_h,
-          .stride_w = layer.stride_w,
-          .pad_h = layer.pad_h,
-          .pad_w = layer.pad_w};
+  return pool_problem<max_pool::Problem>(layer, input, batch);
 }
 
 average_pool::Problem problem_of(const AveragePool& layer, const Shape& input, std::int64_t batch) {
-  return {.direction = average_pool::Direction::forward,
-          .batch = batch,
-          .channels = input.channels,
-          .height = input.height,
-          .width = input.width,
-          .window_h = layer.window_h,
-          .window_w = layer.window_w,
-          .stride_h = layer.stride_h,
-          .stride_w = layer.stride_w,
-          .pad_h = layer.pad_h,
-          .pad_w = layer.pad_w,
-          .count = layer.count};
+  auto problem = pool_problem<average_pool::Problem>(layer, input, batch);
+  problem.count = layer.count;
+  return problem;
+}
+
+layers::Problem problem_of(const Relu&, const Shape& input, std::int64_t batch) {
+  return pointwise(layers::Layer::relu, input, batch);
+}
+
+layers::Problem problem_of(const Sigmoid&, const Shape& input, std::int64_t batch) {
+  return pointwise(layers::Layer::sigmoid, input, batch);
+}
+
+layers::Problem problem_of(const Tanh&, const Shape& input, std::int64_t batch) {
+  return pointwise(layers::Layer::tanh, input, batch);
+}
+
+layers::Problem problem_of(const Dropout& layer, const Shape& input, std::int64_t batch) {
+  layers::Problem problem = pointwise(layers::Layer::dropout, input, batch);
+  problem.rate = static_cast<float>(layer.rate);
+  return problem;
+}
+
+layers::Problem problem_of(const LocalResponseNormalization& layer, const Shape& input,
+                           std::int64_t batch) {
+  layers::Problem problem = pointwise(layers::Layer::local_response_normalization, input, batch);
+  problem.size = layer.size;
+  problem.alpha = static_cast<float>(layer.alpha);
+  problem.beta = static_cast<float>(layer.beta);
+  problem.k = static_cast<float>(layer.k);
+  return problem;
+}
+
+layers::Problem problem_of(const SoftmaxCrossEntropy&, const Shape& input, std::int64_t batch) {
+  return pointwise(layers::Layer::softmax_cross_entropy, {input.features(), 1, 1}, batch);
 }
 
 }  // namespace stepladder::network

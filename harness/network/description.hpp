@@ -13,6 +13,7 @@
 
 #include "kernels/average_pool/average_pool.hpp"
 #include "kernels/convolution/convolution.hpp"
+#include "kernels/layers/layers.hpp"
 #include "kernels/max_pool/max_pool.hpp"
 #include "kernels/sgd_update/sgd_update.hpp"
 
@@ -208,5 +209,14 @@ double initial_deviation(const NetworkDescription& network, std::size_t layer);
 convolution::Problem problem_of(const Convolution& layer, const Shape& input, std::int64_t batch);
 max_pool::Problem problem_of(const MaxPool& layer, const Shape& input, std::int64_t batch);
 average_pool::Problem problem_of(const AveragePool& layer, const Shape& input, std::int64_t batch);
+layers::Problem problem_of(const Relu& layer, const Shape& input, std::int64_t batch);
+layers::Problem problem_of(const Sigmoid& layer, const Shape& input, std::int64_t batch);
+layers::Problem problem_of(const Tanh& layer, const Shape& input, std::int64_t batch);
+layers::Problem problem_of(const Dropout& layer, const Shape& input,
+                           std::int64_t batch);  // no seed
+layers::Problem problem_of(const LocalResponseNormalization& layer, const Shape& input,
+                           std::int64_t batch);
+layers::Problem problem_of(const SoftmaxCrossEntropy& layer, const Shape& input,
+                           std::int64_t batch);
 
 }  // namespace stepladder::network

@@ -63,14 +63,15 @@ class Columns {
   std::vector<std::string> names_;
 };
 
-// One column of a file with rows of type Row. `get` maps a row to std::string, const char*, double,
-// an integer, or an optional of these; the type of the column follows from it.
+// One column of a file with rows of type Row. `get`, a member or a function, maps a row to
+// std::string, const char*, double, an integer, or an optional of these; the type of the column
+// follows from it.
 template <class Row>
 struct ColumnOf {
   template <class Get>
   ColumnOf(const char* name, const char* unit, const char* meaning, Get get)
-      : column{name, type_of<std::invoke_result_t<Get, const Row&>>(), unit, meaning},
-        field([get](const Row& row) { return csv_field(get(row)); }) {}
+      : column{name, type_of<std::decay_t<std::invoke_result_t<Get, const Row&>>>(), unit, meaning},
+        field([get](const Row& row) { return csv_field(std::invoke(get, row)); }) {}
 
   Column column;
   std::function<std::string(const Row&)> field;

@@ -53,12 +53,11 @@ struct TrainingId {
 };
 
 // The state of a training after a number of steps.
-struct TrainRow {
-  const TrainingId& training;
-  std::string all_reduce;
+struct TrainRow : TrainingId {
+  std::string all_reduce{};
   std::int64_t step = 0, epoch = 0, samples = 0;
   double seconds = 0, loss = 0;
-  std::optional<double> accuracy;  // none where it was not taken
+  std::optional<double> accuracy{};  // none where it was not taken
   double learning_rate = 0;
   // None between evaluations: all ranks together know them.
   std::optional<double> bytes_per_step = {};
@@ -68,8 +67,7 @@ struct TrainRow {
 };
 
 // The number of updates with a staleness.
-struct StalenessRow {
-  const TrainingId& training;
+struct StalenessRow : TrainingId {
   std::int64_t staleness = 0, updates = 0;
 };
 
