@@ -3,6 +3,7 @@
 // device's. On a device only batches, losses, probabilities and parameters are copied.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -67,6 +68,8 @@ class TrainableNetwork {
   void upload_state();
   std::span<float> state1() { return parts_->state1.host; }
   std::span<float> state2() { return parts_->state2.host; }
+  // All that a training changes.
+  std::array<std::span<float>, 3> trained() { return {parameters(), state1(), state2()}; }
   // Each layer's weights and biases in parameters().
   const std::vector<ParameterRange>& parameter_list() const { return parts_->parameter_list; }
 

@@ -8,48 +8,6 @@
 namespace stepladder::network {
 namespace {
 
-std::int64_t weights_of(const FullyConnected& layer, const Shape& input) {
-  return layer.outputs * input.features();
-}
-
-std::int64_t weights_of(const Convolution& layer, const Shape& input) {
-  return problem_of(layer, input, 1).w_count();
-}
-
-template <class Other>
-std::int64_t weights_of(const Other&, const Shape&) {
-  return 0;
-}
-
-std::int64_t biases_of(const FullyConnected& layer) { return layer.outputs; }
-std::int64_t biases_of(const Convolution& layer) { return layer.filters; }
-
-template <class Other>
-std::int64_t biases_of(const Other&) {
-  return 0;
-}
-
-// The number of inputs of one output, and of outputs that depend on one input.
-struct Fans {
-  double in = 0, out = 0;
-};
-
-Fans fans_of(const FullyConnected& layer, const Shape& input) {
-  return {static_cast<double>(input.features()), static_cast<double>(layer.outputs)};
-}
-
-Fans fans_of(const Convolution& layer, const Shape& input) {
-  const convolution::Problem problem = problem_of(layer, input, 1);
-  const auto kernel = static_cast<double>(layer.kernel_h * layer.kernel_w);
-  return {static_cast<double>(problem.group_in()) * kernel,
-          static_cast<double>(problem.group_out()) * kernel};
-}
-
-template <class Other>
-Fans fans_of(const Other&, const Shape&) {
-  return {};
-}
-
 template <class Problem, class Pool>
 Problem pool_problem(const Pool& layer, const Shape& input, std::int64_t batch) {
   return {.batch = batch,
@@ -138,12 +96,14 @@ const char* LayerDescription::type() const {
 }
 
 std::int64_t LayerDescription::weights() const {
-  return std::visit([&](const auto& one) { return weights_of(one, input); }, layer);
+  if (const auto* connected = std::get_if<FullyConnected>(&layer))
+    return connected->outputs * input.features();
+  if (const auto* convolution = std::get_if<Convolution>(&layer))
+    return problem_of(*convolution, input, 1).w_count();
+  return 0;
 }
 
-std::int64_t LayerDescription::biases() const {
-  return std::visit([](const auto& one) { return biases_of(one); }, layer);
-}
+std::int64_t LayerDescription::biases() const { return weights() > 0 ? output.channels : 0; }
 
 NetworkDescription without_optional(NetworkDescription network) {
   std::erase_if(network.layers, [](const LayerDescription& layer) { return layer.optional; });
@@ -176,6 +136,11 @@ NetworkDescription pool_before_relu(NetworkDescription network) {
   return network;
 }
 
+NetworkDescription with_batch(NetworkDescription network, std::int64_t batch) {
+  network.batch = batch;
+  return network;
+}
+
 NetworkDescription part_of(const NetworkDescription& network, std::size_t first, std::size_t end) {
   NetworkDescription part = network;
   part.layers.assign(network.layers.begin() + static_cast<std::ptrdiff_t>(first),
@@ -195,10 +160,20 @@ std::int64_t parameter_count(const NetworkDescription& network) {
 double initial_deviation(const NetworkDescription& network, std::size_t layer) {
   if (network.normal_std) return *network.normal_std;
   const LayerDescription& described = network.layers.at(layer);
-  const Fans fans =
-      std::visit([&](const auto& one) { return fans_of(one, described.input); }, described.layer);
-  if (fans.in == 0) return 0;
-  return std::sqrt(2.0 / (relu_follows(network, layer) ? fans.in : fans.in + fans.out));
+  // The number of inputs of one output, and of outputs that depend on one input.
+  double fan_in = 0, fan_out = 0;
+  if (const auto* connected = std::get_if<FullyConnected>(&described.layer)) {
+    fan_in = static_cast<double>(described.input.features());
+    fan_out = static_cast<double>(connected->outputs);
+  } else if (const auto* convolution = std::get_if<Convolution>(&described.layer)) {
+    const auto kernel = static_cast<double>(convolution->kernel_h * convolution->kernel_w);
+    const auto problem = problem_of(*convolution, described.input, 1);
+    fan_in = static_cast<double>(problem.group_in()) * kernel;
+    fan_out = static_cast<double>(problem.group_out()) * kernel;
+  } else {
+    return 0;
+  }
+  return std::sqrt(2.0 / (relu_follows(network, layer) ? fan_in : fan_in + fan_out));
 }
 
 convolution::Problem problem_of(const Convolution& layer, const Shape& input, std::int64_t batch) {

@@ -192,6 +192,8 @@ std::vector<std::string> identity_of(const NetworkDescription& network);
 // the maximum if it is positive, else 0. Layers with weights keep their index.
 NetworkDescription pool_before_relu(NetworkDescription network);
 
+NetworkDescription with_batch(NetworkDescription network, std::int64_t batch);
+
 // Layers [first, end) of a network, for its modes of training that split it: their input is that of
 // layer `first`.
 NetworkDescription part_of(const NetworkDescription& network, std::size_t first, std::size_t end);

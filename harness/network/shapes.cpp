@@ -37,15 +37,11 @@ Shape output_of(const Convolution& layer, const Shape& input) {
   return {layer.filters, problem.out_h(), problem.out_w()};
 }
 
-Shape output_of(const MaxPool& layer, const Shape& input) {
-  const max_pool::Problem problem = problem_of(layer, input, 1);
-  max_pool::validate(problem);
-  return {input.channels, problem.out_h(), problem.out_w()};
-}
-
-Shape output_of(const AveragePool& layer, const Shape& input) {
-  const average_pool::Problem problem = problem_of(layer, input, 1);
-  average_pool::validate(problem);
+template <class Pool>
+requires requires(Pool pool) { pool.window_h; }
+Shape output_of(const Pool& layer, const Shape& input) {
+  const auto problem = problem_of(layer, input, 1);
+  validate(problem);
   return {input.channels, problem.out_h(), problem.out_w()};
 }
 

@@ -14,16 +14,8 @@
 #include "kernels/common/integer_math.hpp"
 
 namespace stepladder {
-namespace {
 
 using network::NetworkDescription;
-
-NetworkDescription with_batch(NetworkDescription description, std::int64_t batch) {
-  description.batch = batch;
-  return description;
-}
-
-}  // namespace
 
 // The whole network, or the segments of a divided one.
 class MeasuredLayerTimes::Replica {
@@ -135,7 +127,8 @@ MeasuredLayerTimes::MeasuredLayerTimes(const TrainingSetup& setup, int hosts, in
 
 const StepTimes& MeasuredLayerTimes::whole(std::int64_t samples, int active) {
   StepTimes& times = known_[{samples, 0, active}];
-  if (times.layers.empty()) times = measure({with_batch(setup_.description, samples)}, active);
+  if (times.layers.empty())
+    times = measure({network::with_batch(setup_.description, samples)}, active);
   return times;
 }
 
@@ -144,7 +137,7 @@ const StepTimes& MeasuredLayerTimes::split(std::int64_t samples, int ranks, int 
   if (times.layers.empty()) {
     std::vector<NetworkDescription> parts;
     for (const SplitSegment& segment :
-         split_segments(with_batch(setup_.description, samples), ranks))
+         split_segments(network::with_batch(setup_.description, samples), ranks))
       parts.push_back(segment.part);
     times = measure(parts, active);
   }

@@ -263,13 +263,6 @@ std::vector<std::string> Communicator::texts(const std::string& own) const {
   return texts;
 }
 
-bool Communicator::same_on_all_ranks(std::uint64_t hash) const {
-  if (!handle_) return true;
-  std::uint64_t bounds[] = {hash, ~hash};  // the maximum of ~hash is the inverted minimum of hash
-  reduce(name_, std::span<std::uint64_t>(bounds), MPI_UINT64_T, MPI_MAX, handle_->communicator);
-  return bounds[0] == ~bounds[1];
-}
-
 #else
 
 struct Communicator::Handle {};
@@ -304,7 +297,6 @@ void Communicator::reduce_scatter(std::span<const float> all, const std::vector<
                                   std::span<float> own) const {
   std::copy(all.begin(), all.end(), own.begin());
 }
-bool Communicator::same_on_all_ranks(std::uint64_t) const { return true; }
 std::vector<std::string> Communicator::texts(const std::string& own) const { return {own}; }
 
 #endif

@@ -80,7 +80,6 @@ class Communicator {
   // ranks.
   void reduce_scatter(std::span<const float> all, const std::vector<std::int64_t>& lengths,
                       std::span<float> own) const;
-  bool same_on_all_ranks(std::uint64_t hash) const;
   std::vector<std::string> texts(const std::string& own) const;  // of all ranks, on every rank
 
   // A call may wait for so many seconds beyond the limit of the watch. It grows only.

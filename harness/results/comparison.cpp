@@ -250,14 +250,9 @@ std::map<RowKey, std::string> read_failed(const std::filesystem::path& run) {
 
 namespace {
 
-struct Center {
-  double change = 0, error = 0;
-  int degrees = 1;
-};
-
 // The mean without a fifth of the values at each end, which outliers do not move, and its standard
 // error (Yuen 1974): from the variance of the values with both ends drawn in.
-Center trimmed_mean(std::vector<double> values) {
+Judged trimmed_mean(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t n = values.size(), cut = n / 5, kept = n - 2 * cut;
   const double mean = std::accumulate(values.begin() + static_cast<std::ptrdiff_t>(cut),
@@ -267,9 +262,10 @@ Center trimmed_mean(std::vector<double> values) {
     values[i] = values[cut];
     values[n - 1 - i] = values[n - 1 - cut];
   }
-  const double error = standard_deviation(values) * std::sqrt(static_cast<double>(n - 1)) /
-                       std::sqrt(static_cast<double>(kept * (kept - 1)));
-  return {mean, std::max(error, 1e-9), static_cast<int>(kept) - 1};
+  const double error = std::max(standard_deviation(values) * std::sqrt(static_cast<double>(n - 1)) /
+                                    std::sqrt(static_cast<double>(kept * (kept - 1))),
+                                1e-9);
+  return {mean, error, error, static_cast<int>(kept) - 1};
 }
 
 std::map<std::int64_t, double> centers_of(const std::vector<Repetition>& repetitions) {
@@ -312,12 +308,8 @@ Comparison compare_pairs(const Repetitions& before, const Repetitions& after,
     ++problems[rung];
     row.before_seconds = std::exp(median_log(repetitions));
     row.after_seconds = std::exp(median_log(found->second));
-    const auto [change, error, degrees] = trimmed_mean(std::move(changes));
-    judged.push_back({.change = change,
-                      .error = error,
-                      .usual_error = error,
-                      .degrees = degrees,
-                      .judgement = &row});
+    judged.push_back(trimmed_mean(std::move(changes)));
+    judged.back().judgement = &row;
   }
   result.rungs.reserve(by_rung.size());
   for (const auto& [key, visits] : by_rung) {
@@ -329,12 +321,8 @@ Comparison compare_pairs(const Repetitions& before, const Repetitions& after,
     RungComparison& rung = result.rungs.emplace_back();
     rung.key = key;
     rung.problems = problems[key];
-    const auto [change, error, degrees] = trimmed_mean(std::move(means));
-    judged.push_back({.change = change,
-                      .error = error,
-                      .usual_error = error,
-                      .degrees = degrees,
-                      .judgement = &rung});
+    judged.push_back(trimmed_mean(std::move(means)));
+    judged.back().judgement = &rung;
   }
   judge(judged, options);
   return result;

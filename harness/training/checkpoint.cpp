@@ -64,12 +64,6 @@ std::optional<std::int64_t> step_of(std::string_view name) {
   return step;
 }
 
-void sort_newest_first(std::vector<std::string>& names) {
-  std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
-    return std::pair(step_of(a), a) > std::pair(step_of(b), b);
-  });
-}
-
 // Empty if they are the same: else the first line in which `theirs` differs from `ours`.
 std::string difference(const std::vector<std::string>& theirs,
                        const std::vector<std::string>& ours) {
@@ -260,11 +254,16 @@ std::vector<std::string> names_in(const std::filesystem::path& directory) {
   return names;
 }
 
-// All checkpoints, newest first.
-std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& directory) {
+// The checkpoints whose names end so, newest first.
+std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& directory,
+                                                  std::string_view ending = extension) {
   std::vector<std::string> names = names_in(directory);
-  std::erase_if(names, [](const std::string& name) { return !step_of(name).has_value(); });
-  sort_newest_first(names);
+  std::erase_if(names, [&](const std::string& name) {
+    return !step_of(name).has_value() || !name.ends_with(ending);
+  });
+  std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
+    return std::pair(step_of(a), a) > std::pair(step_of(b), b);
+  });
   std::vector<std::filesystem::path> files;
   for (const std::string& name : names) files.push_back(directory / name);
   return files;
@@ -315,15 +314,7 @@ CheckpointFolder::CheckpointFolder(std::filesystem::path directory)
 
 std::vector<std::filesystem::path> CheckpointFolder::files_of(
     const std::vector<std::string>& identity) const {
-  std::vector<std::string> own = names_in(directory_);
-  const std::string ending = ending_of(identity);
-  std::erase_if(own, [&](const std::string& name) {
-    return !step_of(name).has_value() || !name.ends_with(ending);
-  });
-  sort_newest_first(own);
-  std::vector<std::filesystem::path> files;
-  for (const std::string& name : own) files.push_back(directory_ / name);
-  return files;
+  return checkpoints_in(directory_, ending_of(identity));
 }
 
 void CheckpointFolder::save(std::int64_t step, const Checkpoint& checkpoint) const {

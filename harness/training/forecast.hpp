@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -36,11 +35,6 @@ struct Prediction {
   double bytes = 0;     // that a rank sends
   std::string why_not;  // the mode cannot run, or has no prediction; else empty
   double seconds() const { return compute + exposed + waiting; }
-};
-
-// The mode cannot run; what() says why.
-struct CannotRun : std::runtime_error {
-  using std::runtime_error::runtime_error;
 };
 
 // Seconds of a replica, medians over steps, means over the replicas that compute.

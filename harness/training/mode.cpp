@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "harness/io/hash.hpp"
+#include "harness/ranks/mpi_session.hpp"
 #include "harness/training/trainer.hpp"
 
 namespace stepladder {
@@ -91,7 +92,7 @@ void Mode::check_ranks(std::int64_t step) {
   if (!setup_.check_ranks) return;
   collect();
   const std::uint64_t hash = fnv1a(std::as_bytes(network().parameters()));
-  if (!communicator_.same_on_all_ranks(hash))
+  if (!mpi_session().same_on_all_ranks(hash))
     throw std::runtime_error(fmt::format("after step {} the weights differ between ranks", step));
 }
 

@@ -161,9 +161,12 @@ class Mode {
   std::function<void(const Progress&)> on_step_;
 };
 
+// What the mode cannot do is an error that names it: "mode pipeline,schedule=x: …".
 template <class Type>
-std::unique_ptr<Mode> make_mode(const TrainingSetup& setup, const ModeSpec& spec) {
+std::unique_ptr<Mode> make_mode(const TrainingSetup& setup, const ModeSpec& spec) try {
   return std::make_unique<Type>(setup, spec);
+} catch (const CannotRun& reason) {
+  throw std::runtime_error("mode " + spec.text() + ": " + reason.what());
 }
 
 }  // namespace stepladder

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -47,10 +48,15 @@ struct ModeInfo {
   Replicas replicas;
   bool synchronous;  // all replicas have the same weights after every update, as one process has
   bool divides_batches;  // among the replicas
-  std::vector<ModeOption> options;
+  std::vector<ModeOption> options = {};
 };
 
 using ModeFactory = std::unique_ptr<Mode> (*)(const TrainingSetup&, const ModeSpec&);
+// A mode cannot run as it is asked to; what() says why.
+struct CannotRun : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 // Predicts one update of the weights (forecast.hpp). Throws CannotRun.
 using ModeForecast = void (*)(Forecast&);
 

@@ -25,6 +25,15 @@ struct PreparedBatch {
   std::vector<std::uint8_t> labels;
 };
 
+const ModeInfo info{
+    .name = "actors_learner",
+    .idea = "threads prepare batches in queues, one learner trains on them",
+    .replicas = ModeInfo::Replicas::threads,
+    .synchronous = true,
+    .divides_batches = false,
+    .options = {{"queue", "2", "batches that an actor may be ahead"}},
+};
+
 class ActorsLearner final : public Mode {
  public:
   ActorsLearner(const TrainingSetup& setup, const ModeSpec& spec)
@@ -40,8 +49,6 @@ class ActorsLearner final : public Mode {
 
   TrainableNetwork& network() override { return replica_.network(); }
   int replicas() const override { return setup().replicas; }
-
-  static const ModeInfo info;
 
  private:
   void train_to(std::int64_t last) override {
@@ -137,15 +144,6 @@ class ActorsLearner final : public Mode {
   bool stops_ = false;
 };
 
-const ModeInfo ActorsLearner::info{
-    .name = "actors_learner",
-    .idea = "threads prepare batches in queues, one learner trains on them",
-    .replicas = ModeInfo::Replicas::threads,
-    .synchronous = true,
-    .divides_batches = false,
-    .options = {{"queue", "2", "batches that an actor may be ahead"}},
-};
-
 // The learner copies batches that others have drawn.
 void forecast(Forecast& f) {
   f.require_one_host();
@@ -159,7 +157,7 @@ void forecast(Forecast& f) {
   f.predicted.waiting = seconds - learner;
 }
 
-const ModeRegistration registration(ActorsLearner::info, make_mode<ActorsLearner>, forecast);
+const ModeRegistration registration(info, make_mode<ActorsLearner>, forecast);
 
 }  // namespace
 }  // namespace stepladder

@@ -11,12 +11,19 @@
 namespace stepladder {
 namespace {
 
+const ModeInfo info{
+    .name = "downpour",
+    .idea =
+        "a server applies each rank's gradient as it comes and answers at once with the weights",
+    .replicas = ModeInfo::Replicas::ranks,
+    .synchronous = false,
+    .divides_batches = false,
+};
+
 class Downpour final : public ServerMode {
  public:
   Downpour(const TrainingSetup& setup, const ModeSpec&)
       : ServerMode(setup, info.name, Batch::whole) {}
-
-  static const ModeInfo info;
 
  private:
   // The server sends it before the weights.
@@ -92,51 +99,26 @@ class Downpour final : public ServerMode {
   }
 };
 
-const ModeInfo Downpour::info{
-    .name = "downpour",
-    .idea =
-        "a server applies each rank's gradient as it comes and answers at once with the weights",
-    .replicas = ModeInfo::Replicas::ranks,
-    .synchronous = false,
-    .divides_batches = false,
-    .options = {},
-};
-
-// What a worker's update takes: its gradient, two messages and the server's part; and what the
-// server is busy with. The server and the workers take turns where cores are few.
-struct Service {
-  double gradient, messages, server;
-  int workers;
-  double busy;  // of the server, per update of a worker
-};
-void serve(Forecast& f, const Service& s) {
-  const double cycle = s.gradient + s.messages + s.server;
-  double seconds = std::max(cycle / s.workers, s.busy);
-  if (f.one_host())
-    seconds = std::max(seconds,
-                       (s.gradient / std::max(1.0, s.workers / f.cores()) + s.messages + s.server) /
-                           std::min(f.cores(), f.p()));
-  f.predicted.compute = (s.gradient + s.server) / f.p();
-  f.predicted.exposed = 2 * s.messages / f.p();
-  f.predicted.compute = std::min(f.predicted.compute, seconds);
-  f.predicted.exposed = std::min(f.predicted.exposed, seconds - f.predicted.compute);
-  f.predicted.waiting = seconds - f.predicted.compute - f.predicted.exposed;
-}
-
+// A worker's update takes its gradient, two messages and the server's part; the server is busy with
+// the latter two. The server and the workers take turns where cores are few.
 void forecast(Forecast& f) {
   if (f.cluster.ranks == 1) return f.one_replica();
   const int workers = f.cluster.ranks - 1;
   const StepTimes& times = f.times.whole(f.batch(), workers);
-  const double messages = 2 * f.to_all(f.n()) / workers;
-  serve(f, {.gradient = times.free_step - times.update,
-            .messages = messages,
-            .server = times.update_alone,
-            .workers = workers,
-            .busy = messages + times.update_alone});
+  const double gradient = times.free_step - times.update, server = times.update_alone,
+               messages = 2 * f.to_all(f.n()) / workers;
+  double seconds = std::max((gradient + messages + server) / workers, messages + server);
+  if (f.one_host())
+    seconds =
+        std::max(seconds, (gradient / std::max(1.0, workers / f.cores()) + messages + server) /
+                              std::min(f.cores(), f.p()));
+  f.predicted.compute = std::min((gradient + server) / f.p(), seconds);
+  f.predicted.exposed = std::min(2 * messages / f.p(), seconds - f.predicted.compute);
+  f.predicted.waiting = seconds - f.predicted.compute - f.predicted.exposed;
   f.predicted.bytes = 2 * f.n() / f.p();
 }
 
-const ModeRegistration registration(Downpour::info, make_mode<Downpour>, forecast);
+const ModeRegistration registration(info, make_mode<Downpour>, forecast);
 
 }  // namespace
 }  // namespace stepladder

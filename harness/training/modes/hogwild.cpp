@@ -13,6 +13,14 @@
 namespace stepladder {
 namespace {
 
+const ModeInfo info{
+    .name = "hogwild",
+    .idea = "threads of one process update shared weights without locks",
+    .replicas = ModeInfo::Replicas::threads,
+    .synchronous = false,
+    .divides_batches = false,
+};
+
 class Hogwild final : public Mode {
  public:
   Hogwild(const TrainingSetup& setup, const ModeSpec&)
@@ -20,8 +28,6 @@ class Hogwild final : public Mode {
 
   TrainableNetwork& network() override { return team_.network(); }
   int replicas() const override { return team_.count(); }
-
-  static const ModeInfo info;
 
  private:
   void train_to(std::int64_t last) override {
@@ -53,21 +59,12 @@ class Hogwild final : public Mode {
   ThreadReplicas team_;
 };
 
-const ModeInfo Hogwild::info{
-    .name = "hogwild",
-    .idea = "threads of one process update shared weights without locks",
-    .replicas = ModeInfo::Replicas::threads,
-    .synchronous = false,
-    .divides_batches = false,
-    .options = {},
-};
-
 void forecast(Forecast& f) {
   f.require_one_host();
   f.predicted.compute = f.times.whole(f.batch(), f.cluster.ranks).free_step / f.p();
 }
 
-const ModeRegistration registration(Hogwild::info, make_mode<Hogwild>, forecast);
+const ModeRegistration registration(info, make_mode<Hogwild>, forecast);
 
 }  // namespace
 }  // namespace stepladder

@@ -27,6 +27,23 @@
 namespace stepladder {
 namespace {
 
+// The ranks of a node. Throws CannotRun.
+int node_ranks_of(const ModeSpec& spec, int ranks, int hosts) {
+  const std::string &between = spec.value("between"), &inside = spec.value("inside");
+  const bool everywhere = between == "model_parallel" && inside == "model_parallel";
+  if (!everywhere && between != "token_ring" && between != "parameter_server")
+    throw CannotRun("between nodes: expected token_ring or parameter_server");
+  if (inside != "token_ring" && inside != "parameter_server" && inside != "model_parallel")
+    throw CannotRun("inside a node: expected token_ring, parameter_server or model_parallel");
+  if (everywhere) return ranks;
+  auto node = static_cast<int>(spec.integer("node"));
+  if (node == 0) node = hosts > 1 ? ranks / hosts : std::min(2, ranks);
+  if (ranks % node != 0)
+    throw CannotRun(fmt::format(
+        "{} ranks cannot be divided into nodes of {}; expected a divisor as node=N", ranks, node));
+  return node;
+}
+
 // A node: its ranks make steps together.
 class Node {
  public:
@@ -158,8 +175,8 @@ class SplitNode final : public Node {
  public:
   SplitNode(const TrainingSetup& setup, const Communicator& ranks, int part, int parts)
       : Node(ranks),
-        split_(with_part(setup, part, parts), ranks),
-        first_(share(setup, part, parts).first),
+        split_(with_part(setup, parts), ranks),
+        first_(static_cast<int>(split_.whole().batch()) * part),
         batches_(*setup.data, static_cast<int>(setup.description.batch), setup.seed, setup.shift) {}
 
   TrainableNetwork& network() override { return split_.whole(); }
@@ -187,26 +204,18 @@ class SplitNode final : public Node {
   }
   const double& exchange_seconds() const override { return split_.exchange_seconds(); }
   void restart(std::int64_t step) override {
-    split_.take_weights();
-    split_.take_state();
+    split_.take();
     split_.set_next_step(step + 1);
   }
 
  private:
-  struct Share {
-    int first;
-    std::int64_t count;
-  };
-  static Share share(const TrainingSetup& setup, int part, int parts) {
-    const std::int64_t batch = setup.description.batch;
+  static TrainingSetup with_part(TrainingSetup setup, int parts) {
+    std::int64_t& batch = setup.description.batch;
     if (batch % parts != 0)
       throw std::runtime_error(
           fmt::format("model_parallel inside nodes: a batch of {} cannot be divided among {} nodes",
                       batch, parts));
-    return {static_cast<int>(batch / parts * part), batch / parts};
-  }
-  static TrainingSetup with_part(TrainingSetup setup, int part, int parts) {
-    setup.description.batch = share(setup, part, parts).count;
+    batch /= parts;
     return setup;
   }
 
@@ -215,12 +224,25 @@ class SplitNode final : public Node {
   data::Batches batches_;
 };
 
+const ModeInfo info{
+    .name = "hybrid",
+    .idea =
+        "one mode between nodes and another inside: between/inside, as token_ring/model_parallel",
+    .replicas = ModeInfo::Replicas::ranks,
+    .synchronous = false,
+    .divides_batches = false,
+    .options = {{"between", "token_ring",
+                 "token_ring, parameter_server, or model_parallel with model_parallel inside"},
+                {"inside", "parameter_server", "token_ring, parameter_server or model_parallel"},
+                {"node", "0", "ranks of a node; 0: those of a host, or 2 on one host"}},
+};
+
 class Hybrid final : public Mode {
  public:
   Hybrid(const TrainingSetup& setup, const ModeSpec& spec)
       : Mode(setup, "hybrid"),
         is_ring_(spec.value("between") == "token_ring"),
-        node_ranks_(node_ranks(spec)),
+        node_ranks_(node_ranks_of(spec, communicator().ranks(), mpi_session().hosts())),
         inside_(communicator().split(communicator().rank() / node_ranks_)),
         between_(communicator().split(communicator().rank() % node_ranks_)),
         node_(make_node(setup, spec)) {
@@ -241,30 +263,7 @@ class Hybrid final : public Mode {
     own_batches_ = progress.step / nodes();
   }
 
-  static const ModeInfo info;
-
  private:
-  int node_ranks(const ModeSpec& spec) const {
-    const std::string &between = spec.value("between"), &inside = spec.value("inside");
-    const bool everywhere = between == "model_parallel" && inside == "model_parallel";
-    if (!everywhere && (between != "token_ring" && between != "parameter_server"))
-      throw std::runtime_error(fmt::format(
-          "mode {}: between nodes: expected token_ring or parameter_server", spec.text()));
-    if (inside != "token_ring" && inside != "parameter_server" && inside != "model_parallel")
-      throw std::runtime_error(fmt::format(
-          "mode {}: inside a node: expected token_ring, parameter_server or model_parallel",
-          spec.text()));
-    const int ranks = communicator().ranks(), hosts = mpi_session().hosts();
-    if (everywhere) return ranks;
-    auto node = static_cast<int>(spec.integer("node"));
-    if (node == 0) node = hosts > 1 ? ranks / hosts : std::min(2, ranks);
-    if (ranks % node != 0)
-      throw std::runtime_error(fmt::format(
-          "mode {}: {} ranks cannot be divided into nodes of {}; expected a divisor as node=N",
-          spec.text(), ranks, node));
-    return node;
-  }
-
   int nodes() const { return communicator().ranks() / node_ranks_; }
   int node() const { return communicator().rank() / node_ranks_; }
 
@@ -392,32 +391,11 @@ class Hybrid final : public Mode {
   std::int64_t own_batches_ = 0;
 };
 
-const ModeInfo Hybrid::info{
-    .name = "hybrid",
-    .idea =
-        "one mode between nodes and another inside: between/inside, as token_ring/model_parallel",
-    .replicas = ModeInfo::Replicas::ranks,
-    .synchronous = false,
-    .divides_batches = false,
-    .options = {{"between", "token_ring",
-                 "token_ring, parameter_server, or model_parallel with model_parallel inside"},
-                {"inside", "parameter_server", "token_ring, parameter_server or model_parallel"},
-                {"node", "0", "ranks of a node; 0: those of a host, or 2 on one host"}},
-};
-
 void forecast(Forecast& f) {
   const std::string &between = f.mode.value("between"), &inside = f.mode.value("inside");
   if (between == "model_parallel" && inside == "model_parallel")
     return mode_named("model_parallel").forecast(f);
-  if (between != "token_ring" && between != "parameter_server")
-    throw CannotRun("between nodes: expected token_ring or parameter_server");
-  if (inside != "token_ring" && inside != "parameter_server" && inside != "model_parallel")
-    throw CannotRun("inside a node: expected token_ring, parameter_server or model_parallel");
-  auto node = static_cast<int>(f.mode.integer("node"));
-  if (node == 0) node = f.one_host() ? std::min(2, f.cluster.ranks) : f.of_host();
-  if (f.cluster.ranks % node != 0)
-    throw CannotRun(fmt::format("{} ranks cannot be divided into nodes of {}; set node=N",
-                                f.cluster.ranks, node));
+  const int node = node_ranks_of(f.mode, f.cluster.ranks, f.cluster.hosts);
   const int nodes = f.cluster.ranks / node;
   const bool is_ring = between == "token_ring", is_split = inside == "model_parallel";
   if (is_split && !is_ring && f.batch() % nodes != 0)
@@ -430,11 +408,8 @@ void forecast(Forecast& f) {
   };
   const double k = node, all = is_split ? f.n() / k : f.n();  // that a rank represents
   const std::int64_t samples = is_ring ? f.batch() : f.part(nodes);
-  double step = 0;
   if (is_split) {
-    const StepTimes& times = f.times.split(samples, node, f.cluster.ranks);
-    step = times.slowest_step;
-    f.predicted.compute = step;
+    f.predicted.compute = f.times.split(samples, node, f.cluster.ranks).slowest_step;
     f.predicted.exposed = f.exchange(samples, node, [&](double bytes) {
       return is_on_host ? f.links.within.shift(bytes) : f.shift(bytes);
     });
@@ -448,7 +423,7 @@ void forecast(Forecast& f) {
         node == 1 ? 0 : hops * (near(f.n()) + f.add(f.n())) + (k - 1) * near(f.n());
     f.predicted.bytes += ((inside == "token_ring" ? k : k - 1) + (k - 1)) * f.n() / k;
   }
-  step = f.predicted.compute + f.predicted.exposed;
+  const double step = f.predicted.compute + f.predicted.exposed;
   if (is_ring) {
     const double whole = f.with_token(step, nodes, all, f.hop(all));
     f.predicted.compute = (f.predicted.compute + whole - step) / nodes;
@@ -462,7 +437,7 @@ void forecast(Forecast& f) {
   }
 }
 
-const ModeRegistration registration(Hybrid::info, make_mode<Hybrid>, forecast);
+const ModeRegistration registration(info, make_mode<Hybrid>, forecast);
 
 }  // namespace
 }  // namespace stepladder

@@ -19,6 +19,16 @@
 namespace stepladder {
 namespace {
 
+const ModeInfo info{
+    .name = "local_sgd",
+    .idea = "every replica updates weights of its own; every few steps all take their mean",
+    .replicas = ModeInfo::Replicas::ranks,
+    .synchronous = false,
+    .divides_batches = true,
+    .options = {{"every", "8", "steps between two means"},
+                {"block_momentum", "0", "momentum of the change from mean to mean"}},
+};
+
 class LocalSgd final : public SynchronousMode {
  public:
   LocalSgd(const TrainingSetup& setup, const ModeSpec& spec)
@@ -37,8 +47,6 @@ class LocalSgd final : public SynchronousMode {
     forget_block();
   }
   std::string all_reduce() const override { return mean_.variant(); }
-
-  static const ModeInfo info;
 
  private:
   // A training ends with a block: it may make up to every - 1 steps more.
@@ -85,16 +93,6 @@ class LocalSgd final : public SynchronousMode {
   std::vector<float> start_, change_;  // of a block, with block momentum: weights; see above
 };
 
-const ModeInfo LocalSgd::info{
-    .name = "local_sgd",
-    .idea = "every replica updates weights of its own; every few steps all take their mean",
-    .replicas = ModeInfo::Replicas::ranks,
-    .synchronous = false,
-    .divides_batches = true,
-    .options = {{"every", "8", "steps between two means"},
-                {"block_momentum", "0", "momentum of the change from mean to mean"}},
-};
-
 void forecast(Forecast& f) {
   const auto every = static_cast<double>(f.mode.integer("every", 1));
   const Forecast::Reduction mean = f.all_reduce(f.use, f.n());
@@ -108,7 +106,7 @@ void forecast(Forecast& f) {
       times.free_step + ((has_momentum ? 3 : 1) * f.copy(f.n()) + f.copy(f.n())) / every;
 }
 
-const ModeRegistration registration(LocalSgd::info, make_mode<LocalSgd>, forecast);
+const ModeRegistration registration(info, make_mode<LocalSgd>, forecast);
 
 }  // namespace
 }  // namespace stepladder

@@ -9,6 +9,14 @@
 namespace stepladder {
 namespace {
 
+const ModeInfo info{
+    .name = "model_parallel",
+    .idea = "filters and neurons are divided among the ranks, which exchange activations",
+    .replicas = ModeInfo::Replicas::ranks,
+    .synchronous = true,
+    .divides_batches = false,
+};
+
 class ModelParallel final : public SynchronousMode {
  public:
   ModelParallel(const TrainingSetup& setup, const ModeSpec&)
@@ -20,13 +28,10 @@ class ModelParallel final : public SynchronousMode {
   void collect() override { split_.collect(); }
   void restart(const Progress& progress) override {
     Mode::restart(progress);
-    split_.take_weights();
-    split_.take_state();
+    split_.take();
     split_.set_next_step(progress.step + 1);
   }
   std::string remark(const Progress&) const override { return split_.exchanges(); }
-
-  static const ModeInfo info;
 
  private:
   double step(double rate) override {
@@ -49,15 +54,6 @@ class ModelParallel final : public SynchronousMode {
   data::Batches batches_;
 };
 
-const ModeInfo ModelParallel::info{
-    .name = "model_parallel",
-    .idea = "filters and neurons are divided among the ranks, which exchange activations",
-    .replicas = ModeInfo::Replicas::ranks,
-    .synchronous = true,
-    .divides_batches = false,
-    .options = {},
-};
-
 void forecast(Forecast& f) {
   const StepTimes& times = f.times.split(f.batch(), f.cluster.ranks, f.cluster.ranks);
   f.predicted.compute = times.slowest_step;
@@ -66,7 +62,7 @@ void forecast(Forecast& f) {
         f.exchange(f.batch(), f.cluster.ranks, [&](double bytes) { return f.shift(bytes); });
 }
 
-const ModeRegistration registration(ModelParallel::info, make_mode<ModelParallel>, forecast);
+const ModeRegistration registration(info, make_mode<ModelParallel>, forecast);
 
 }  // namespace
 }  // namespace stepladder

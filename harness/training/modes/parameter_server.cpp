@@ -8,7 +8,6 @@
 // gets the present weights.
 #include <fmt/format.h>
 
-#include <stdexcept>
 #include <vector>
 
 #include "harness/training/arithmetic.hpp"
@@ -18,21 +17,32 @@
 namespace stepladder {
 namespace {
 
+const ModeInfo info{
+    .name = "parameter_server",
+    .idea = "a master adds the gradients of all ranks, updates the weights and sends them back",
+    .replicas = ModeInfo::Replicas::ranks,
+    .synchronous = true,
+    .divides_batches = true,
+    .options = {{"first", "0", "go on with the first so many gradients; 0: with all"}},
+};
+
+// The gradients to go on with. Throws CannotRun.
+int first_of(const ModeSpec& spec, int ranks) {
+  const auto first = static_cast<int>(spec.integer("first"));
+  if (first > ranks)
+    throw CannotRun(
+        fmt::format("first={}: expected at most the number of ranks, {}", first, ranks));
+  return first == 0 ? ranks : first;
+}
+
 class ParameterServer final : public ServerMode {
  public:
   ParameterServer(const TrainingSetup& setup, const ModeSpec& spec)
       : ServerMode(setup, info.name, Batch::of_all),
-        first_(static_cast<int>(spec.integer("first"))) {
-    const int ranks = communicator().ranks();
-    if (first_ > ranks)
-      throw std::runtime_error(
-          fmt::format("mode {}: expected at most the number of ranks, {}", spec.text(), ranks));
-    if (first_ == 0) first_ = ranks;
-    waits_for_all_ = first_ == ranks;
+        first_(first_of(spec, communicator().ranks())) {
+    waits_for_all_ = first_ == communicator().ranks();
     received_.resize(replica().gradients().size());
   }
-
-  static const ModeInfo info;
 
  private:
   // A rank sends it before its gradient.
@@ -122,20 +132,8 @@ class ParameterServer final : public ServerMode {
   std::vector<float> received_;  // a gradient
 };
 
-const ModeInfo ParameterServer::info{
-    .name = "parameter_server",
-    .idea = "a master adds the gradients of all ranks, updates the weights and sends them back",
-    .replicas = ModeInfo::Replicas::ranks,
-    .synchronous = true,
-    .divides_batches = true,
-    .options = {{"first", "0", "go on with the first so many gradients; 0: with all"}},
-};
-
 void forecast(Forecast& f) {
-  auto first = static_cast<int>(f.mode.integer("first"));
-  if (first > f.cluster.ranks)
-    throw CannotRun(fmt::format("first={} is more than the ranks", first));
-  if (first == 0) first = f.cluster.ranks;
+  const int first = first_of(f.mode, f.cluster.ranks);
   const StepTimes& times = f.times.whole(f.part(f.cluster.ranks), f.cluster.ranks);
   f.compute_parts((f.copy(f.n()) + times.update_alone) / f.p());
   if (f.cluster.ranks == 1) return;
@@ -146,7 +144,7 @@ void forecast(Forecast& f) {
   f.predicted.bytes = 2 * share * (f.p() - 1) / f.p() * f.n();
 }
 
-const ModeRegistration registration(ParameterServer::info, make_mode<ParameterServer>, forecast);
+const ModeRegistration registration(info, make_mode<ParameterServer>, forecast);
 
 }  // namespace
 }  // namespace stepladder

@@ -24,27 +24,46 @@
 namespace stepladder {
 namespace {
 
-network::NetworkDescription with_batch(network::NetworkDescription description,
-                                       std::int64_t batch) {
-  description.batch = batch;
-  return description;
+const ModeInfo info{
+    .name = "pipeline",
+    .idea = "every rank has consecutive layers; micro-batches pass through them",
+    .replicas = ModeInfo::Replicas::ranks,
+    .synchronous = true,
+    .divides_batches = false,
+    .options = {{"micro_batches", "0", "parts of a batch; 0: about four per rank"},
+                {"schedule", "1f1b", "1f1b or fill_drain"}},
+};
+
+// The parts of a batch, about four for each rank by default. Throws CannotRun.
+int micro_batches_of(const ModeSpec& spec, std::int64_t batch, int ranks) {
+  std::int64_t count = spec.integer("micro_batches");
+  if (count == 0)
+    for (count = std::min<std::int64_t>(4 * ranks, batch); batch % count != 0;) --count;
+  if (batch % count != 0)
+    throw CannotRun(
+        fmt::format("a batch of {} cannot be divided into {} equal micro-batches", batch, count));
+  return static_cast<int>(count);
+}
+
+// Throws CannotRun.
+bool is_1f1b(const ModeSpec& spec) {
+  const std::string& schedule = spec.value("schedule");
+  if (schedule != "1f1b" && schedule != "fill_drain")
+    throw CannotRun(fmt::format("schedule={}: expected 1f1b or fill_drain", schedule));
+  return schedule == "1f1b";
 }
 
 class Pipeline final : public SynchronousMode {
  public:
   Pipeline(const TrainingSetup& setup, const ModeSpec& spec)
       : SynchronousMode(setup, info.name),
-        micro_batches_(choose_micro_batches(spec)),
+        micro_batches_(micro_batches_of(spec, batch(), communicator().ranks())),
+        is_1f1b_(is_1f1b(spec)),
         ordered_(network::pool_before_relu(
-            with_batch(setup.description, setup.description.batch / micro_batches_))),
+            network::with_batch(setup.description, setup.description.batch / micro_batches_))),
         whole_(ordered_, setup.use, options(), *setup.plans),
         batches_(*setup.data, static_cast<int>(batch()), setup.seed, setup.shift) {
     waits_for_all_ = false;
-    const std::string& schedule = spec.value("schedule");
-    if (schedule != "1f1b" && schedule != "fill_drain")
-      throw std::runtime_error(
-          fmt::format("mode {}: schedule={}: expected 1f1b or fill_drain", spec.text(), schedule));
-    is_1f1b_ = schedule == "1f1b";
     const std::vector<Segment> segments = segments_of(ordered_, false);
     stages_ = std::min(communicator().ranks(), static_cast<int>(segments.size()));
     first_ranges_ = balanced_stages(agreed_times(segments), static_cast<std::size_t>(stages_));
@@ -75,18 +94,9 @@ class Pipeline final : public SynchronousMode {
 
   TrainableNetwork& network() override { return whole_; }
   void collect() override {
-    const auto each = [&](std::span<float> whole, std::span<float> own) {
-      if (!is_idle()) put_slices(slices_, own, whole);
-      for (int s = 0; s < stages_; ++s) broadcast_stage(s, whole);
-    };
-    if (is_idle()) {
-      for (const std::span<float> whole : {whole_.parameters(), whole_.state1(), whole_.state2()})
-        each(whole, {});
-      return;
-    }
-    each(whole_.parameters(), stage_network().parameters());
-    each(whole_.state1(), stage_network().state1());
-    each(whole_.state2(), stage_network().state2());
+    if (!is_idle()) put_slices(slices_, stage_network(), whole_);
+    for (const std::span<float> values : whole_.trained())
+      for (int s = 0; s < stages_; ++s) broadcast_stage(s, values);
   }
   void restart(const Progress& progress) override {
     Mode::restart(progress);
@@ -103,27 +113,12 @@ class Pipeline final : public SynchronousMode {
         stages_, micro_batches_, 100 * (1 - computes), 100 * formula);
   }
 
-  static const ModeInfo info;
-
  private:
   // A set of activations.
   struct Slot {
     std::unique_ptr<TrainableNetwork> network;
     Communicator::Transfer output, input_gradient;  // on their way to the next and previous stage
   };
-
-  int choose_micro_batches(const ModeSpec& spec) const {
-    std::int64_t count = spec.integer("micro_batches");
-    if (count == 0)  // about four per stage
-      for (count = std::min<std::int64_t>(4 * communicator().ranks(), batch());
-           batch() % count != 0;)
-        --count;
-    if (batch() % count != 0)
-      throw std::runtime_error(
-          fmt::format("mode {}: a batch of {} cannot be divided into {} equal micro-batches",
-                      spec.text(), batch(), count));
-    return static_cast<int>(count);
-  }
 
   NetworkOptions options() const {
     return {.threads = setup().threads,
@@ -164,10 +159,7 @@ class Pipeline final : public SynchronousMode {
   }
 
   void take_weights() {
-    if (is_idle()) return;
-    take_slices(slices_, whole_.parameters(), stage_network().parameters());
-    take_slices(slices_, whole_.state1(), stage_network().state1());
-    take_slices(slices_, whole_.state2(), stage_network().state2());
+    if (!is_idle()) take_slices(slices_, whole_, stage_network());
   }
 
   void broadcast_stage(int s, std::span<float> whole) {
@@ -251,7 +243,7 @@ class Pipeline final : public SynchronousMode {
   }
 
   int micro_batches_;
-  bool is_1f1b_ = true;
+  bool is_1f1b_;
   network::NetworkDescription ordered_;  // of a micro-batch
   TrainableNetwork whole_;
   data::Batches batches_;
@@ -266,27 +258,9 @@ class Pipeline final : public SynchronousMode {
   double loss_ = 0;
 };
 
-const ModeInfo Pipeline::info{
-    .name = "pipeline",
-    .idea = "every rank has consecutive layers; micro-batches pass through them",
-    .replicas = ModeInfo::Replicas::ranks,
-    .synchronous = true,
-    .divides_batches = false,
-    .options = {{"micro_batches", "0", "parts of a batch; 0: about four per rank"},
-                {"schedule", "1f1b", "1f1b or fill_drain"}},
-};
-
 void forecast(Forecast& f) {
-  std::int64_t count = f.mode.integer("micro_batches");
-  const std::string& schedule = f.mode.value("schedule");
-  if (schedule != "1f1b" && schedule != "fill_drain")
-    throw CannotRun(fmt::format("schedule={}: expected 1f1b or fill_drain", schedule));
-  if (count == 0)  // as the mode chooses
-    for (count = std::min<std::int64_t>(4 * f.cluster.ranks, f.batch()); f.batch() % count != 0;)
-      --count;
-  if (f.batch() % count != 0)
-    throw CannotRun(fmt::format("a batch of {} cannot be divided into {} equal micro-batches",
-                                f.batch(), count));
+  const int count = micro_batches_of(f.mode, f.batch(), f.cluster.ranks);
+  const bool backward_soon = is_1f1b(f.mode);
   const network::NetworkDescription ordered = network::pool_before_relu(f.network);
   const std::vector<Segment> segments = segments_of(ordered, false);
   const std::size_t stages = std::min(static_cast<std::size_t>(f.cluster.ranks), segments.size());
@@ -319,23 +293,22 @@ void forecast(Forecast& f) {
     if (s == 0 || s + 1 == stages) stage.forward += times.draw;
     if (s > 0) stage.forward += f.hop(received);
     if (s + 1 < stages) stage.backward += f.hop(returned);
-    if (s > 0) f.predicted.bytes += static_cast<double>(count) * received / f.p();
-    if (s + 1 < stages) f.predicted.bytes += static_cast<double>(count) * returned / f.p();
+    if (s > 0) f.predicted.bytes += count * received / f.p();
+    if (s + 1 < stages) f.predicted.bytes += count * returned / f.p();
     stage.backward += f.add(parameters);  // to the sum over the micro-batches
     stage.update = f.copy(parameters) + times.update_alone * parameters / f.n();
-    work += static_cast<double>(count) * (stage.forward + stage.backward) + stage.update;
+    work += count * (stage.forward + stage.backward) + stage.update;
     f.predicted.exposed +=
-        static_cast<double>(count) *
-        ((s > 0 ? f.hop(received) : 0) + (s + 1 < stages ? f.hop(returned) : 0)) / f.p();
+        count * ((s > 0 ? f.hop(received) : 0) + (s + 1 < stages ? f.hop(returned) : 0)) / f.p();
     all.push_back(stage);
   }
-  double step = pipeline_seconds(all, static_cast<int>(count), schedule == "1f1b");
+  double step = pipeline_seconds(all, count, backward_soon);
   if (f.one_host()) step = std::max(step, work / std::min(f.cores(), f.p()));
   f.predicted.compute = work / f.p() - f.predicted.exposed;
   f.predicted.waiting = step - f.predicted.compute - f.predicted.exposed;
 }
 
-const ModeRegistration registration(Pipeline::info, make_mode<Pipeline>, forecast);
+const ModeRegistration registration(info, make_mode<Pipeline>, forecast);
 
 }  // namespace
 }  // namespace stepladder

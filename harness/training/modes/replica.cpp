@@ -8,12 +8,6 @@
 namespace stepladder {
 namespace {
 
-network::NetworkDescription with_batch(network::NetworkDescription description,
-                                       std::int64_t batch) {
-  description.batch = std::max<std::int64_t>(batch, 1);
-  return description;
-}
-
 NetworkOptions options_of(const TrainingSetup& setup, int part, NetworkOptions options) {
   options.threads = setup.threads;
   options.seed = setup.seed;
@@ -34,8 +28,8 @@ Replica::Replica(const TrainingSetup& setup, const UseSpec& use, int part, int p
       count_(static_cast<int>(share_of(setup.description.batch, part, parts).second)),
       parts_(parts),
       whole_(setup.description.batch),
-      network_(with_batch(setup.description, count_), use, options_of(setup, part, options),
-               *setup.plans),
+      network_(network::with_batch(setup.description, std::max(count_, 1)), use,
+               options_of(setup, part, options), *setup.plans),
       batches_(*setup.data, static_cast<int>(whole_), setup.seed, setup.shift) {}
 
 void Replica::draw(std::int64_t number) {

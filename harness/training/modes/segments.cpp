@@ -14,21 +14,25 @@ const network::LayerDescription& layer_named(const network::NetworkDescription& 
   return *std::ranges::find(description.layers, name, &network::LayerDescription::name);
 }
 
-// Calls copy(offset in whole, offset in part, count) for each contiguous range.
+// Calls copy(in whole, in part, count) for each contiguous range of each array.
 template <class Copy>
-void for_ranges(const std::vector<ParameterSlice>& slices, const Copy& copy) {
-  for (const ParameterSlice& slice : slices) {
-    const auto all = static_cast<std::size_t>(slice.all);
-    const auto from = static_cast<std::size_t>(slice.from),
-               count = static_cast<std::size_t>(slice.count);
-    if (slice.is_by_column) {
-      for (std::size_t row = 0; row < slice.whole.count / all; ++row)
-        copy(slice.whole.offset + row * all + from, slice.part.offset + row * count, count);
-    } else {
-      const std::size_t row = slice.whole.count / all;
-      copy(slice.whole.offset + from * row, slice.part.offset, count * row);
+void for_ranges(const std::vector<ParameterSlice>& slices, TrainableNetwork& whole,
+                TrainableNetwork& part, const Copy& copy) {
+  const auto of_whole = whole.trained(), of_part = part.trained();
+  for (std::size_t array = 0; array < of_whole.size(); ++array)
+    for (const ParameterSlice& slice : slices) {
+      const auto all = static_cast<std::size_t>(slice.all);
+      const auto from = static_cast<std::size_t>(slice.from),
+                 count = static_cast<std::size_t>(slice.count);
+      const std::size_t rows = slice.whole.count / all;
+      float *in_whole = of_whole[array].data() + slice.whole.offset,
+            *in_part = of_part[array].data() + slice.part.offset;
+      if (slice.is_by_column)
+        for (std::size_t row = 0; row < rows; ++row)
+          copy(in_whole + row * all + from, in_part + row * count, count);
+      else
+        copy(in_whole + from * rows, in_part, count * rows);
     }
-  }
 }
 
 }  // namespace
@@ -115,17 +119,17 @@ std::vector<ParameterSlice> slices_of(TrainableNetwork& whole, TrainableNetwork&
   return slices;
 }
 
-void take_slices(const std::vector<ParameterSlice>& slices, std::span<const float> whole,
-                 std::span<float> part) {
-  for_ranges(slices, [&](std::size_t in_whole, std::size_t in_part, std::size_t count) {
-    std::copy_n(whole.data() + in_whole, count, part.data() + in_part);
+void take_slices(const std::vector<ParameterSlice>& slices, TrainableNetwork& whole,
+                 TrainableNetwork& part) {
+  for_ranges(slices, whole, part, [](const float* in_whole, float* in_part, std::size_t count) {
+    std::copy_n(in_whole, count, in_part);
   });
 }
 
-void put_slices(const std::vector<ParameterSlice>& slices, std::span<const float> part,
-                std::span<float> whole) {
-  for_ranges(slices, [&](std::size_t in_whole, std::size_t in_part, std::size_t count) {
-    std::copy_n(part.data() + in_part, count, whole.data() + in_whole);
+void put_slices(const std::vector<ParameterSlice>& slices, TrainableNetwork& part,
+                TrainableNetwork& whole) {
+  for_ranges(slices, whole, part, [](float* in_whole, const float* in_part, std::size_t count) {
+    std::copy_n(in_part, count, in_whole);
   });
 }
 

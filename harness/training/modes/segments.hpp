@@ -44,10 +44,10 @@ struct ParameterSlice {
 std::vector<ParameterSlice> slices_of(TrainableNetwork& whole, TrainableNetwork& part,
                                       std::int64_t from);
 
-// Copies the slices between the arrays of all parameters.
-void take_slices(const std::vector<ParameterSlice>& slices, std::span<const float> whole,
-                 std::span<float> part);
-void put_slices(const std::vector<ParameterSlice>& slices, std::span<const float> part,
-                std::span<float> whole);
+// Copies the slices between the parameters of two networks, and between their optimizers' states.
+void take_slices(const std::vector<ParameterSlice>& slices, TrainableNetwork& whole,
+                 TrainableNetwork& part);
+void put_slices(const std::vector<ParameterSlice>& slices, TrainableNetwork& part,
+                TrainableNetwork& whole);
 
 }  // namespace stepladder

@@ -12,9 +12,7 @@ class ServerMode : public Mode {
  public:
   TrainableNetwork& network() override { return replica_.network(); }
   void collect() override {
-    communicator().broadcast(0, replica_.parameters());
-    communicator().broadcast(0, network().state1());
-    communicator().broadcast(0, network().state2());
+    for (const std::span<float> values : network().trained()) communicator().broadcast(0, values);
   }
 
  protected:

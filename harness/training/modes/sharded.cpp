@@ -10,6 +10,15 @@
 namespace stepladder {
 namespace {
 
+const ModeInfo info{
+    .name = "sharded",
+    .idea =
+        "reduce-scatter of the gradients, update of one shard per rank, all-gather of the weights",
+    .replicas = ModeInfo::Replicas::ranks,
+    .synchronous = true,
+    .divides_batches = true,
+};
+
 class Sharded final : public SynchronousMode {
  public:
   Sharded(const TrainingSetup& setup, const ModeSpec&)
@@ -39,8 +48,6 @@ class Sharded final : public SynchronousMode {
       }
   }
 
-  static const ModeInfo info;
-
  private:
   double step(double rate) override {
     double loss = 0;
@@ -61,16 +68,6 @@ class Sharded final : public SynchronousMode {
   Replica replica_;
 };
 
-const ModeInfo Sharded::info{
-    .name = "sharded",
-    .idea =
-        "reduce-scatter of the gradients, update of one shard per rank, all-gather of the weights",
-    .replicas = ModeInfo::Replicas::ranks,
-    .synchronous = true,
-    .divides_batches = true,
-    .options = {},
-};
-
 void forecast(Forecast& f) {
   if (f.cluster.ranks == 1) return f.compute_parts(f.update_of_all());
   const detail::Entry* rung = nullptr;
@@ -84,7 +81,7 @@ void forecast(Forecast& f) {
   f.predicted.bytes = 2 * (f.p() - 1) / f.p() * f.n();
 }
 
-const ModeRegistration registration(Sharded::info, make_mode<Sharded>, forecast);
+const ModeRegistration registration(info, make_mode<Sharded>, forecast);
 
 }  // namespace
 }  // namespace stepladder

@@ -8,6 +8,14 @@
 namespace stepladder {
 namespace {
 
+const ModeInfo info{
+    .name = "single",
+    .idea = "one process trains the network on whole batches",
+    .replicas = ModeInfo::Replicas::one,
+    .synchronous = true,
+    .divides_batches = false,
+};
+
 class Single final : public Mode {
  public:
   Single(const TrainingSetup& setup, const ModeSpec&)
@@ -25,8 +33,6 @@ class Single final : public Mode {
     trainer_.start_at(progress.step);
   }
 
-  static const ModeInfo info;
-
  private:
   void train_to(std::int64_t step) override {
     while (progress().step < step) {
@@ -40,21 +46,12 @@ class Single final : public Mode {
   Trainer trainer_;
 };
 
-const ModeInfo Single::info{
-    .name = "single",
-    .idea = "one process trains the network on whole batches",
-    .replicas = ModeInfo::Replicas::one,
-    .synchronous = true,
-    .divides_batches = false,
-    .options = {},
-};
-
 void forecast(Forecast& f) {
   if (f.cluster.ranks > 1) throw CannotRun("it runs on one rank");
   f.one_replica();
 }
 
-const ModeRegistration registration(Single::info, make_mode<Single>, forecast);
+const ModeRegistration registration(info, make_mode<Single>, forecast);
 
 }  // namespace
 }  // namespace stepladder

@@ -113,36 +113,23 @@ SplitNetwork::SplitNetwork(const TrainingSetup& setup, const Communicator& commu
     }
     parts_.push_back(std::move(part));
   }
-  take_weights();
+  take();
 }
 
 SplitNetwork::~SplitNetwork() = default;
 
-void SplitNetwork::take_weights() {
+void SplitNetwork::take() {
   for (const auto& part : parts_)
-    if (part->network) take_slices(part->slices, whole_->parameters(), part->network->parameters());
-}
-
-void SplitNetwork::take_state() {
-  for (const auto& part : parts_)
-    if (part->network) {
-      take_slices(part->slices, whole_->state1(), part->network->state1());
-      take_slices(part->slices, whole_->state2(), part->network->state2());
-    }
+    if (part->network) take_slices(part->slices, *whole_, *part->network);
 }
 
 // Of what all ranks have, rank 0's counts once; the rest is added to zeros.
 void SplitNetwork::collect() {
-  const auto each = [&](std::span<float> whole, auto of_part) {
-    std::ranges::fill(whole, 0.0F);
-    for (const auto& part : parts_)
-      if (part->network && (part->is_split || communicator_.rank() == 0))
-        put_slices(part->slices, of_part(*part->network), whole);
-    communicator_.sum(whole);
-  };
-  each(whole_->parameters(), [](TrainableNetwork& n) { return n.parameters(); });
-  each(whole_->state1(), [](TrainableNetwork& n) { return n.state1(); });
-  each(whole_->state2(), [](TrainableNetwork& n) { return n.state2(); });
+  for (const std::span<float> values : whole_->trained()) std::ranges::fill(values, 0.0F);
+  for (const auto& part : parts_)
+    if (part->network && (part->is_split || communicator_.rank() == 0))
+      put_slices(part->slices, *part->network, *whole_);
+  for (const std::span<float> values : whole_->trained()) communicator_.sum(values);
 }
 
 std::span<float> SplitNetwork::output(Part& part) {

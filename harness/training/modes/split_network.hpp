@@ -25,9 +25,8 @@ class SplitNetwork {
 
   // The whole network: the initial weights, and those of collect().
   TrainableNetwork& whole() { return *whole_; }
-  // From the whole network to the parts.
-  void take_weights();
-  void take_state();
+  // From the whole network to the parts, weights and the optimizer's state.
+  void take();
   // From the parts of all ranks to the whole network of each rank, with the optimizer's state.
   void collect();
 

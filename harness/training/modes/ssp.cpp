@@ -14,12 +14,19 @@
 namespace stepladder {
 namespace {
 
+const ModeInfo info{
+    .name = "ssp",
+    .idea = "a rank may be a bounded number of steps ahead of the updates",
+    .replicas = ModeInfo::Replicas::ranks,
+    .synchronous = false,
+    .divides_batches = true,
+    .options = {{"bound", "2", "steps that a rank may be ahead; 0 is synchronous"}},
+};
+
 class Ssp final : public ServerMode {
  public:
   Ssp(const TrainingSetup& setup, const ModeSpec& spec)
       : ServerMode(setup, info.name, Batch::of_workers), bound_(spec.integer("bound")) {}
-
-  static const ModeInfo info;
 
  private:
   struct Report {
@@ -118,15 +125,6 @@ class Ssp final : public ServerMode {
   std::int64_t bound_;
 };
 
-const ModeInfo Ssp::info{
-    .name = "ssp",
-    .idea = "a rank may be a bounded number of steps ahead of the updates",
-    .replicas = ModeInfo::Replicas::ranks,
-    .synchronous = false,
-    .divides_batches = true,
-    .options = {{"bound", "2", "steps that a rank may be ahead; 0 is synchronous"}},
-};
-
 // An update needs a gradient of every worker. A worker that is ahead gets the weights at once,
 // the last one after the update.
 void forecast(Forecast& f) {
@@ -142,15 +140,13 @@ void forecast(Forecast& f) {
   if (f.one_host())
     seconds = std::max(seconds, (workers * gradient / std::max(1.0, workers / f.cores()) + busy) /
                                     std::min(f.cores(), f.p()));
-  f.predicted.compute = (workers * (gradient + f.add(f.n())) + server) / f.p();
-  f.predicted.exposed = 4 * messages / f.p();
-  f.predicted.compute = std::min(f.predicted.compute, seconds);
-  f.predicted.exposed = std::min(f.predicted.exposed, seconds - f.predicted.compute);
+  f.predicted.compute = std::min((workers * (gradient + f.add(f.n())) + server) / f.p(), seconds);
+  f.predicted.exposed = std::min(4 * messages / f.p(), seconds - f.predicted.compute);
   f.predicted.waiting = seconds - f.predicted.compute - f.predicted.exposed;
   f.predicted.bytes = 2 * workers * f.n() / f.p();
 }
 
-const ModeRegistration registration(Ssp::info, make_mode<Ssp>, forecast);
+const ModeRegistration registration(info, make_mode<Ssp>, forecast);
 
 }  // namespace
 }  // namespace stepladder

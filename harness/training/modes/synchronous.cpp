@@ -20,6 +20,17 @@ UseSpec use_of(const TrainingSetup& setup, const ModeSpec& spec) {
   return rung.empty() ? setup.use : setup.use.with("all_reduce", rung);
 }
 
+const ModeInfo info{
+    .name = "synchronous",
+    .idea = "every rank computes the gradient of a part of the batch; an all-reduce gives the mean",
+    .replicas = ModeInfo::Replicas::ranks,
+    .synchronous = true,
+    .divides_batches = true,
+    .options = {{"overlap", "no", "yes: all-reduce of a layer during the backward pass of others"},
+                {"bucket_kib", "1024", "with overlap: KiB of gradients in an all-reduce, at least"},
+                {"compressed", "", "rung of all_reduce that compresses, with error feedback"}},
+};
+
 class Synchronous final : public SynchronousMode {
  public:
   Synchronous(const TrainingSetup& setup, const ModeSpec& spec)
@@ -32,8 +43,6 @@ class Synchronous final : public SynchronousMode {
 
   TrainableNetwork& network() override { return replica_.network(); }
   std::string all_reduce() const override { return exchange_.variant(); }
-
-  static const ModeInfo info;
 
  private:
   double step(double rate) override {
@@ -75,17 +84,6 @@ class Synchronous final : public SynchronousMode {
   GradientExchange exchange_;
 };
 
-const ModeInfo Synchronous::info{
-    .name = "synchronous",
-    .idea = "every rank computes the gradient of a part of the batch; an all-reduce gives the mean",
-    .replicas = ModeInfo::Replicas::ranks,
-    .synchronous = true,
-    .divides_batches = true,
-    .options = {{"overlap", "no", "yes: all-reduce of a layer during the backward pass of others"},
-                {"bucket_kib", "1024", "with overlap: KiB of gradients in an all-reduce, at least"},
-                {"compressed", "", "rung of all_reduce that compresses, with error feedback"}},
-};
-
 // A bucket is reduced when the one before it is, and when the gradients of its layers are there.
 // On one host this takes a core that no rank computes on; else nothing is hidden.
 double exposed_of_buckets(const Forecast& f, const UseSpec& use, double least) {
@@ -116,7 +114,7 @@ void forecast(Forecast& f) {
         exposed_of_buckets(f, use, 1024.0 * static_cast<double>(f.mode.integer("bucket_kib", 1)));
 }
 
-const ModeRegistration registration(Synchronous::info, make_mode<Synchronous>, forecast);
+const ModeRegistration registration(info, make_mode<Synchronous>, forecast);
 
 }  // namespace
 }  // namespace stepladder

@@ -11,6 +11,14 @@
 namespace stepladder {
 namespace {
 
+const ModeInfo info{
+    .name = "threads_over_samples",
+    .idea = "threads of one process run the network on parts of the batch and share the weights",
+    .replicas = ModeInfo::Replicas::threads,
+    .synchronous = true,
+    .divides_batches = true,
+};
+
 class ThreadsOverSamples final : public Mode {
  public:
   ThreadsOverSamples(const TrainingSetup& setup, const ModeSpec&)
@@ -18,8 +26,6 @@ class ThreadsOverSamples final : public Mode {
 
   TrainableNetwork& network() override { return team_.network(); }
   int replicas() const override { return team_.count(); }
-
-  static const ModeInfo info;
 
  private:
   void train_to(std::int64_t last) override {
@@ -58,15 +64,6 @@ class ThreadsOverSamples final : public Mode {
   ThreadReplicas team_;
 };
 
-const ModeInfo ThreadsOverSamples::info{
-    .name = "threads_over_samples",
-    .idea = "threads of one process run the network on parts of the batch and share the weights",
-    .replicas = ModeInfo::Replicas::threads,
-    .synchronous = true,
-    .divides_batches = true,
-    .options = {},
-};
-
 void forecast(Forecast& f) {
   f.require_one_host();
   const StepTimes& times = f.times.whole(f.part(f.cluster.ranks), f.cluster.ranks);
@@ -74,8 +71,7 @@ void forecast(Forecast& f) {
                   times.update_alone / std::min(f.cores(), f.p()));
 }
 
-const ModeRegistration registration(ThreadsOverSamples::info, make_mode<ThreadsOverSamples>,
-                                    forecast);
+const ModeRegistration registration(info, make_mode<ThreadsOverSamples>, forecast);
 
 }  // namespace
 }  // namespace stepladder

@@ -10,6 +10,14 @@
 namespace stepladder {
 namespace {
 
+const ModeInfo info{
+    .name = "token_ring",
+    .idea = "the weights go round; every rank adds its change and hands them on, none waits",
+    .replicas = ModeInfo::Replicas::ranks,
+    .synchronous = false,
+    .divides_batches = false,
+};
+
 class TokenRing final : public Mode {
  public:
   TokenRing(const TrainingSetup& setup, const ModeSpec&)
@@ -24,8 +32,6 @@ class TokenRing final : public Mode {
     Mode::restart(progress);
     own_batches_ = progress.step / communicator().ranks();
   }
-
-  static const ModeInfo info;
 
  private:
   void train_to(std::int64_t last) override {
@@ -60,21 +66,12 @@ class TokenRing final : public Mode {
   std::int64_t own_batches_ = 0;
 };
 
-const ModeInfo TokenRing::info{
-    .name = "token_ring",
-    .idea = "the weights go round; every rank adds its change and hands them on, none waits",
-    .replicas = ModeInfo::Replicas::ranks,
-    .synchronous = false,
-    .divides_batches = false,
-    .options = {},
-};
-
 void forecast(Forecast& f) {
   const double step = f.times.whole(f.batch(), f.cluster.ranks).free_step;
   f.predicted.compute = f.with_token(step, f.p(), f.n(), f.hop(f.n())) / f.p();
 }
 
-const ModeRegistration registration(TokenRing::info, make_mode<TokenRing>, forecast);
+const ModeRegistration registration(info, make_mode<TokenRing>, forecast);
 
 }  // namespace
 }  // namespace stepladder
