@@ -3,18 +3,78 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "harness/data/cifar.hpp"
-#include "harness/data/folder.hpp"
 #include "harness/data/idx.hpp"
 
 namespace stepladder::data {
 namespace {
 
 namespace fs = std::filesystem;
+
+enum class Format { mnist, cifar10 };
+
+// The names that one file may have, in the order in which they are tried.
+using Names = std::vector<std::string>;
+
+// Both spellings are common: some unpackers replace the hyphen of the published name by a dot.
+Names idx_names(const std::string& stem, const std::string& kind) {
+  return {stem + "-" + kind, stem + "." + kind, stem + "-" + kind + ".gz",
+          stem + "." + kind + ".gz"};
+}
+
+std::vector<Names> mnist_files() {
+  std::vector<Names> files;
+  for (const char* part : {"train", "t10k"}) {
+    files.push_back(idx_names(fmt::format("{}-images", part), "idx3-ubyte"));
+    files.push_back(idx_names(fmt::format("{}-labels", part), "idx1-ubyte"));
+  }
+  return files;
+}
+
+std::vector<Names> cifar_files() {
+  std::vector<Names> files;
+  for (int i = 1; i <= 5; ++i) {
+    files.push_back({fmt::format("data_batch_{}.bin", i), fmt::format("data_batch_{}.bin.gz", i)});
+  }
+  files.push_back({"test_batch.bin", "test_batch.bin.gz"});
+  return files;
+}
+
+// MNIST: training images, training labels, test images, test labels.
+// CIFAR-10: five training files, then the test file.
+std::span<const Names> files_of(Format format) {
+  static const std::vector<Names> mnist = mnist_files();
+  static const std::vector<Names> cifar = cifar_files();
+  return format == Format::mnist ? mnist : cifar;
+}
+
+// The path under the first name that exists in the folder.
+std::optional<fs::path> find_file(const fs::path& directory, const Names& names) {
+  std::optional<fs::path> folder;
+  for (const std::string& name : names) {
+    std::error_code error;  // a path that cannot be examined counts as missing
+    const fs::path path = directory / name;
+    if (!fs::exists(path, error)) continue;
+    if (!fs::is_directory(path, error)) return path;
+    if (!folder) folder = path;
+  }
+  return folder;  // whose error names it
+}
+
+// Whether at least one file of the format exists.
+bool holds(const fs::path& directory, Format format) {
+  const std::span<const Names> files = files_of(format);
+  return std::any_of(files.begin(), files.end(),
+                     [&](const Names& names) { return find_file(directory, names).has_value(); });
+}
 
 [[noreturn]] void fail(const fs::path& directory, const std::string& what) {
   throw std::runtime_error(fmt::format("{}: {}", directory.string(), what));

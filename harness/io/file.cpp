@@ -12,6 +12,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -120,6 +122,11 @@ std::vector<std::uint8_t> read_bytes(const std::filesystem::path& path) {
     file.read(std::numeric_limits<std::size_t>::max(), bytes);
   }
   return bytes;
+}
+
+std::string text_in(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator(in), {}};
 }
 
 void replace_file(const std::filesystem::path& path, std::string_view text) {

@@ -37,6 +37,9 @@ class InputFile {
 // The whole content of a text file, at most 256 MiB if it is gzip.
 std::vector<std::uint8_t> read_bytes(const std::filesystem::path& path);
 
+// The same of a small file that is not compressed; empty if it cannot be read.
+std::string text_in(const std::filesystem::path& path);
+
 // Writes a temporary file beside `path`, `path`.tmp-<process>, forces it to disk and renames it to
 // `path`, which therefore always holds either its former content or all of `text`, even after a
 // power failure. A process that is killed may leave its temporary file.

@@ -28,6 +28,21 @@ GuardZone guard_zone(std::uint32_t buffer) {
 
 std::atomic<std::uint32_t> buffers_made = 0;
 
+// From host memory to that of a buffer, and back.
+void copy_in(Device* device, void* to, const void* from, std::size_t bytes) {
+  if (device != nullptr)
+    device->upload(to, from, bytes);
+  else if (bytes > 0)  // the pointers may be null otherwise
+    std::memcpy(to, from, bytes);
+}
+
+void copy_out(Device* device, void* to, const void* from, std::size_t bytes) {
+  if (device != nullptr)
+    device->download(to, from, bytes);
+  else if (bytes > 0)
+    std::memcpy(to, from, bytes);
+}
+
 }  // namespace
 
 GuardedBuffer::GuardedBuffer(std::size_t bytes, Device* device)
@@ -55,10 +70,7 @@ void GuardedBuffer::write_guards() {
   const GuardZone zone = guard_zone(number_);
   auto* first = static_cast<std::byte*>(memory_);
   for (std::byte* at : {first, first + guard_bytes + bytes_})
-    if (device_ != nullptr)
-      device_->upload(at, zone.data(), guard_bytes);
-    else
-      std::memcpy(at, zone.data(), guard_bytes);
+    copy_in(device_, at, zone.data(), guard_bytes);
 }
 
 GuardedBuffer::GuardedBuffer(GuardedBuffer&& other) noexcept
@@ -77,34 +89,16 @@ GuardedBuffer::~GuardedBuffer() {
 }
 
 void GuardedBuffer::read_at(std::size_t first, std::span<std::byte> to_host) const {
-  const std::byte* from = static_cast<const std::byte*>(data()) + first;
-  if (device_ != nullptr)
-    device_->download(to_host.data(), from, to_host.size());
-  else
-    std::memcpy(to_host.data(), from, to_host.size());
+  copy_out(device_, to_host.data(), static_cast<std::byte*>(data()) + first, to_host.size());
 }
 
 void GuardedBuffer::write_at(std::size_t first, std::span<const std::byte> from_host) {
-  std::byte* to = static_cast<std::byte*>(data()) + first;
-  if (device_ != nullptr)
-    device_->upload(to, from_host.data(), from_host.size());
-  else
-    std::memcpy(to, from_host.data(), from_host.size());
+  copy_in(device_, static_cast<std::byte*>(data()) + first, from_host.data(), from_host.size());
 }
 
-void GuardedBuffer::write(const void* from_host) {
-  if (device_ != nullptr)
-    device_->upload(data(), from_host, bytes_);
-  else if (bytes_ > 0)  // the pointers may be null otherwise
-    std::memcpy(data(), from_host, bytes_);
-}
+void GuardedBuffer::write(const void* from_host) { copy_in(device_, data(), from_host, bytes_); }
 
-void GuardedBuffer::read(void* to_host) const {
-  if (device_ != nullptr)
-    device_->download(to_host, data(), bytes_);
-  else if (bytes_ > 0)
-    std::memcpy(to_host, data(), bytes_);
-}
+void GuardedBuffer::read(void* to_host) const { copy_out(device_, to_host, data(), bytes_); }
 
 std::span<const std::byte> GuardedBuffer::view(std::vector<std::byte>& downloaded) const {
   if (device_ == nullptr) return {static_cast<const std::byte*>(data()), bytes_};
@@ -127,10 +121,7 @@ std::string GuardedBuffer::guard_damage() const {
   const auto* expected = reinterpret_cast<const std::byte*>(zone.data());
   std::array<std::byte, guard_bytes> found;
   const auto is_intact = [&](const std::byte* from) {
-    if (device_ != nullptr)
-      device_->download(found.data(), from, guard_bytes);
-    else
-      std::memcpy(found.data(), from, guard_bytes);
+    copy_out(device_, found.data(), from, guard_bytes);
     return std::memcmp(found.data(), expected, guard_bytes) == 0;
   };
   const auto* first = static_cast<const std::byte*>(memory_);

@@ -6,7 +6,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 
 #include "harness/io/counted.hpp"
 #include "harness/io/file.hpp"
@@ -17,6 +16,8 @@
 #include "harness/results/result_columns.hpp"
 
 namespace stepladder {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Ceiling, name, unit, threads, level, value)
 
 namespace {
 
@@ -47,14 +48,8 @@ std::vector<Ceiling> ceilings_in(const nlohmann::json& file) {
   std::vector<Ceiling> found;
   for (const nlohmann::json& c : file.value("ceilings", std::vector<nlohmann::json>()))
     if (!c.at("value").is_null())  // it could not be measured
-      found.push_back({c.at("name"), c.at("unit"), c.at("threads"), c.at("level"), c.at("value")});
+      found.push_back(c);
   return found;
-}
-
-// Empty if the file cannot be read.
-std::string text_of(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator(in), {}};
 }
 
 // Another one each time Linux starts.
@@ -108,7 +103,7 @@ std::filesystem::path Run::calibration_file() {
 }
 
 void Run::expect_calibration() {
-  const nlohmann::json all = try_parse_json(text_of(calibration_file()));
+  const nlohmann::json all = try_parse_json(text_in(calibration_file()));
   if (!all.is_object() || !all.contains(machine_.cpu_model)) return;
   const nlohmann::json& own = all[machine_.cpu_model];
   if (!own.is_object() || !own.contains("boot") || own["boot"] != boot_id()) return;
@@ -124,7 +119,7 @@ void Run::save_calibration() {
   const Calibration& fastest = meter_->guard().fastest();
   try {
     std::filesystem::create_directories(calibration_file().parent_path());
-    nlohmann::json all = try_parse_json(text_of(calibration_file()));
+    nlohmann::json all = try_parse_json(text_in(calibration_file()));
     if (!all.is_object()) all = nlohmann::json::object();
     all[machine_.cpu_model] = {
         {"latency_s", fastest.latency}, {"throughput_s", fastest.throughput}, {"boot", boot_id()}};
@@ -146,7 +141,7 @@ void Run::load_ceilings(const std::vector<int>& threads) {
   const char* known = std::getenv("STEPLADDER_CEILINGS");
   if (known == nullptr || !ceilings_.empty()) return;
   try {
-    ceilings_ = ceilings_in(parse_json(text_of(known)));
+    ceilings_ = ceilings_in(parse_json(text_in(known)));
   } catch (const nlohmann::json::exception& error) {
     throw std::runtime_error(fmt::format(
         "STEPLADDER_CEILINGS={}: expected ceilings.json of a run; {}", known, error.what()));
@@ -218,20 +213,13 @@ void Run::raise_ceilings(int threads, const std::set<std::string>& roofs) {
 
 void Run::write_ceilings() {
   if (!writes()) return;
-  nlohmann::json all = nlohmann::json::array();
-  for (const Ceiling& c : ceilings_)
-    all.push_back({{"name", c.name},
-                   {"unit", c.unit},
-                   {"threads", c.threads},
-                   {"level", c.level},
-                   {"value", c.value}});
   nlohmann::json refused = nlohmann::json::array();
   for (const RefusedCeilings& r : refused_ceilings_)
     refused.push_back({{"threads", r.threads},
                        {"cores_of_others", r.cores_of_others},
                        {"inconsistent", r.inconsistent}});
   folder_->write_json("ceilings.json",
-                      {{"schema_version", 1}, {"ceilings", all}, {"refused", refused}});
+                      {{"schema_version", 1}, {"ceilings", ceilings_}, {"refused", refused}});
 }
 
 const Links& Run::links() {

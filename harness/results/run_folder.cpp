@@ -7,8 +7,6 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
-#include <fstream>
-#include <iterator>
 
 #include "harness/io/file.hpp"
 #include "harness/io/json_text.hpp"
@@ -78,10 +76,7 @@ void RunFolder::write_json(const std::string& name, const nlohmann::json& conten
 }
 
 nlohmann::json RunFolder::read_json(const std::string& name) const {
-  std::ifstream in(directory_ / name, std::ios::binary);
-  if (!in) return nullptr;
-  const std::string text((std::istreambuf_iterator<char>(in)), {});
-  nlohmann::json content = try_parse_json(text);
+  nlohmann::json content = try_parse_json(text_in(directory_ / name));
   return content.is_discarded() ? nlohmann::json(nullptr) : content;
 }
 

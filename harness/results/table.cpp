@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <string_view>
+
+#include "harness/io/file.hpp"
 
 namespace stepladder {
 namespace {
@@ -13,9 +13,7 @@ namespace {
 // Removes a last line without newline. Returns the path.
 std::filesystem::path without_torn_line(std::filesystem::path file,
                                         const std::vector<std::string>& columns) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) return file;
-  const std::string text((std::istreambuf_iterator<char>(in)), {});
+  const std::string text = text_in(file);
   // Spreadsheets write a byte order mark and end lines with a carriage return too.
   const std::string_view mark = "\xEF\xBB\xBF";
   std::string first = text.substr(0, text.find('\n'));
