@@ -33,9 +33,7 @@ struct InferOptions {
   std::vector<int> batch = {1, 8, 64}, threads = default_threads();
   std::string split = "both", weights, data, exported;
   InferenceOptions measure;
-  std::uint64_t seed = 1;
-  std::string out;
-  bool resume = false;
+  RunChoice run;
 };
 
 // "best,vendor,convolution=direct": best, and vendor with an exception.
@@ -50,10 +48,7 @@ std::vector<std::string> uses_of(const std::vector<std::string>& texts) {
       else
         uses.back() += "," + part;
   }
-  std::vector<std::string> once;
-  for (const std::string& use : uses)
-    if (std::find(once.begin(), once.end(), use) == once.end()) once.push_back(use);
-  return once;
+  return without_repeats(uses);
 }
 
 struct InferInputs {
@@ -75,10 +70,8 @@ InferInputs inputs_of(const InferOptions& options) {
   if (options.weights.empty()) return inputs;
   if (mpi_session().rank() == 0)
     inputs.checkpoint = read_checkpoint(options.weights, network::identity_of(inputs.description));
-  inputs.data = data::data_for(inputs.description, options.data, options.seed);
-  if (inputs.data->test.count() < inputs.description.batch)
-    throw std::runtime_error(fmt::format("{} images are too few for a batch of {}; use --batch",
-                                         inputs.data->test.count(), inputs.description.batch));
+  inputs.data = data::data_for(inputs.description, options.data, options.run.seed);
+  require_batch(inputs.data->test, inputs.description);
   return inputs;
 }
 
@@ -155,7 +148,7 @@ class Inference {
  public:
   Inference(const InferOptions& options, InferInputs inputs, Weights weights, Run& run)
       : options_(options), inputs_(std::move(inputs)), weights_(std::move(weights)), run_(run) {
-    Random random(options_.seed, "images");
+    Random random(options_.run.seed, "images");
     images_.resize(
         static_cast<std::size_t>(inputs_.description.batch * inputs_.description.input.features()));
     for (float& pixel : images_) pixel = random.uniform(-1.0F, 1.0F);
@@ -177,7 +170,7 @@ class Inference {
     });
     network::NetworkDescription description = inputs_.description;
     description.batch = batch;
-    PlanStore plans(options_.seed);
+    PlanStore plans(options_.run.seed);
     TrainableNetwork* owner = nullptr;  // of the weights
     for (ServedUse& c : all) prepare(c, description, plans, owner);
 
@@ -235,7 +228,7 @@ class Inference {
   void prepare(ServedUse& c, const network::NetworkDescription& description, PlanStore& plans,
                TrainableNetwork*& owner) {
     try {
-      c.service = make_service(description, c.use, c.split, c.threads, options_.seed,
+      c.service = make_service(description, c.use, c.split, c.threads, options_.run.seed,
                                weights_.parameters, owner, plans);
     } catch (const NoVariant& error) {
       return c.fail("unavailable", error.what());
@@ -401,12 +394,7 @@ int run(InferOptions& options) {
   InferInputs inputs = mpi.agree([&] { return inputs_of(options); });
   require_same_inputs(options.network, {});
   Weights weights = weights_of(inputs.checkpoint);
-  Run run({.directory =
-               options.out.empty() ? default_run_directory() : std::filesystem::path(options.out),
-           .resume = options.resume,
-           .command = command_line(),
-           .seed = options.seed,
-           .data = inputs.data ? inputs.data->train.origin : "none"});
+  Run run(options.run.options(inputs.data ? inputs.data->train.origin : "none"));
   Inference inference(options, std::move(inputs), std::move(weights), run);
   for (const int batch : without_repeats(options.batch)) inference.measure(batch);
   run.save();
@@ -422,13 +410,9 @@ int run(InferOptions& options) {
 Command infer_command(CLI::App& program) {
   CLI::App* app = program.add_subcommand("infer", "Time requests to a network that infers");
   auto options = std::make_shared<InferOptions>();
-  app->add_option("--network", options->network.name,
-                  "mlp, mnist_cnn, cifar_cnn, alexnet or a JSON file")
-      ->required();
+  options->network.add_to(*app);
   add_numbers(*app, "--batch", options->batch, "Samples of a request, for example 1,8,64",
               most_counted);
-  app->add_flag("--without-optional", options->network.without_optional,
-                "Leave out the optional layers");
   app->add_option("--use", options->use,
                   "Rungs, for example best,int8,vendor; a primitive=rung is an exception of the "
                   "one before it, as in best,convolution=direct");
@@ -455,10 +439,7 @@ Command infer_command(CLI::App& program) {
   app->add_option("--export", options->exported,
                   "File for other frameworks: parameters by name, images, and what the largest "
                   "batch should give");
-  app->add_option("--seed", options->seed, "Seed of weights and images")
-      ->transform(whole_number(0, most_seed));
-  app->add_option("--out", options->out, "Run folder; results/local/<time> by default");
-  app->add_flag("--resume", options->resume, "Continue the run in that folder");
+  options->run.add_to(*app, "Seed of weights and images");
   return {app, [options] { return run(*options); }};
 }
 

@@ -4,6 +4,8 @@
 
 #include <filesystem>
 
+#include "bench/commands.hpp"
+#include "bench/option_checks.hpp"
 #include "bench/selection.hpp"
 #include "harness/adapters/primitives.hpp"
 #include "harness/io/file.hpp"
@@ -41,6 +43,14 @@ network::OptimizerDescription exchanged(const network::OptimizerDescription& own
 
 }  // namespace
 
+void NetworkChoice::add_to(CLI::App& app, const char* meaning_of_batch) {
+  app.add_option("--network", name, "mlp, mnist_cnn, cifar_cnn, alexnet or a JSON file")
+      ->required();
+  if (meaning_of_batch != nullptr)
+    app.add_option("--batch", batch, meaning_of_batch)->transform(whole_number(1, most_counted));
+  app.add_flag("--without-optional", without_optional, "Leave out the layers marked optional");
+}
+
 network::NetworkDescription NetworkChoice::load() const {
   network::NetworkDescription description = network::load_network(name, builtin_networks());
   if (without_optional) description = network::without_optional(std::move(description));
@@ -54,6 +64,26 @@ network::NetworkDescription NetworkChoice::load() const {
 std::string NetworkChoice::optimizer_text(const network::NetworkDescription& network) const {
   const std::string type = sgd_update::name_of(network.optimizer.type);
   return learning_rate > 0 ? fmt::format("{},learning_rate={:g}", type, learning_rate) : type;
+}
+
+void require_batch(const data::Dataset& images, const network::NetworkDescription& network) {
+  if (images.count() < network.batch)
+    throw std::runtime_error(fmt::format("{} images are too few for a batch of {}; use --batch",
+                                         images.count(), network.batch));
+}
+
+void RunChoice::add_to(CLI::App& app, const char* meaning_of_seed) {
+  app.add_option("--seed", seed, meaning_of_seed)->transform(whole_number(0, most_seed));
+  app.add_option("--out", out, "Run folder; results/local/<time> by default");
+  app.add_flag("--resume", resume, "Continue the run in that folder");
+}
+
+RunOptions RunChoice::options(const std::string& data) const {
+  return {.directory = out.empty() ? default_run_directory() : std::filesystem::path(out),
+          .resume = resume,
+          .command = command_line(),
+          .seed = seed,
+          .data = data};
 }
 
 void BestOptions::add_to(CLI::App& app) {

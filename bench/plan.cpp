@@ -421,9 +421,7 @@ PlanInputs inputs_of(const PlanOptions& options) {
     all.push_back({.spec = ModeSpec(text)});
   KnownChoices known = options.best.load();
   data::DatasetPair data = data::data_for(description, options.data, options.seed);
-  if (data.train.count() < description.batch)
-    throw std::runtime_error(fmt::format("{} images are too few for a batch of {}; use --batch",
-                                         data.train.count(), description.batch));
+  require_batch(data.train, description);
   return {std::move(description), cluster,          std::move(use),
           std::move(all),         std::move(known), std::move(data)};
 }
@@ -533,9 +531,8 @@ Command plan_command(CLI::App& program) {
   CLI::App* app = program.add_subcommand(
       "plan", "Predict the time of a step in every mode of training, and choose one");
   auto options = std::make_shared<PlanOptions>();
-  app->add_option("--network", options->network.name,
-                  "mlp, mnist_cnn, cifar_cnn, alexnet or a JSON file")
-      ->required();
+  options->network.add_to(
+      *app, "Samples of one update of the weights, instead of the network's own batch");
   app->add_option("--ranks", options->ranks, "Replicas; under mpirun the ranks that it started")
       ->transform(whole_number(1, 1 << 16));
   app->add_option("--hosts", options->hosts, "Hosts with as many ranks each; 1 by default")
@@ -545,11 +542,6 @@ Command plan_command(CLI::App& program) {
       ->check(CLI::ExistingDirectory);
   app->add_option("--rate", options->rate,
                   "Rate of the links between hosts, such as 1gbit, without mpirun");
-  app->add_option("--batch", options->network.batch,
-                  "Samples of one update of the weights, instead of the network's own batch")
-      ->transform(whole_number(1, most_counted));
-  app->add_flag("--without-optional", options->network.without_optional,
-                "Leave out the layers marked optional");
   app->add_option("--use", options->use,
                   "best, bf16, compiler, vendor or a rung for all primitives, and exceptions, for "
                   "example best,convolution=direct");

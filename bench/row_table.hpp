@@ -12,7 +12,7 @@ namespace stepladder {
 
 // A row that has a problem. Empty values: not measured, or not for this row.
 struct TableRow {
-  std::string primitive, direction, problem, shape, variant, status, reason, builds_on;
+  std::string primitive, direction, problem, shape, variant, status, reason;
   bool is_library = false, is_disturbed = false;
   int threads = 1, ranks = 1;
   std::optional<double> seconds, low, high, gflops, gbytes, over_first, over_compiler, over_library,

@@ -131,9 +131,7 @@ void keep(Problems& problems, Globs& names, Globs& directions, const PrimitiveTy
 Problems problems_of_shapes(const PrimitiveType& type, const std::vector<std::string>& shapes,
                             int ranks) {
   Problems all;
-  std::set<std::string> texts;
-  for (const std::string& text : shapes) {
-    if (!texts.insert(text).second) continue;  // the name identifies the results
+  for (const std::string& text : without_repeats(shapes)) {  // the name identifies the results
     Problems problems = shape_problems(type, text, ranks);
     std::move(problems.begin(), problems.end(), std::back_inserter(all));
   }
@@ -159,13 +157,10 @@ class Suites {
  public:
   explicit Suites(const std::string& list) {
     if (list.empty()) return;
-    for (std::string& name : split_globs(list)) {
-      if (name.empty())
-        throw CLI::ValidationError(
-            "--suite", fmt::format("expected names such as layers,thin, not '{}'", list));
-      if (std::find(names_.begin(), names_.end(), name) == names_.end())
-        names_.push_back(std::move(name));
-    }
+    names_ = without_repeats(split_globs(list));
+    if (std::find(names_.begin(), names_.end(), "") != names_.end())
+      throw CLI::ValidationError("--suite",
+                                 fmt::format("expected names such as layers,thin, not '{}'", list));
   }
 
   // The problems of those suites that the primitive has. Throws UnknownName if it has none of them.
@@ -257,10 +252,7 @@ std::vector<const PrimitiveType*> Selection::types() const {
   const auto all = stepladder::primitives();
   std::vector<const PrimitiveType*> chosen;
   if (primitives.empty()) chosen.assign(all.begin(), all.end());
-  for (const std::string& name : primitives) {
-    const PrimitiveType* type = &primitive(name);
-    if (std::find(chosen.begin(), chosen.end(), type) == chosen.end()) chosen.push_back(type);
-  }
+  for (const std::string& name : without_repeats(primitives)) chosen.push_back(&primitive(name));
   for (const PrimitiveType* type : chosen)
     if (type->needs_ranks()) mpi_session().start();
   return chosen;
@@ -387,13 +379,6 @@ std::vector<int> threads_that_run(const std::vector<int>& threads) {
   if (all.empty()) throw std::runtime_error(reason);
   if (!reason.empty()) fmt::print(stderr, "left out: {}\n", reason);
   return all;
-}
-
-std::vector<int> without_repeats(const std::vector<int>& threads) {
-  std::vector<int> once;
-  for (const int count : threads)
-    if (std::find(once.begin(), once.end(), count) == once.end()) once.push_back(count);
-  return once;
 }
 
 }  // namespace stepladder

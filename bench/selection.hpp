@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -60,6 +61,12 @@ std::string line_of(const PrimitiveType& type, const Variant& variant);
 std::vector<int> default_threads();  // 1 and all that this process may use
 // Those numbers of threads that really run; says which are left out. Throws if none is left.
 std::vector<int> threads_that_run(const std::vector<int>& threads);
-std::vector<int> without_repeats(const std::vector<int>& threads);  // in the order given
+template <class T>
+std::vector<T> without_repeats(const std::vector<T>& all) {  // in the order given
+  std::vector<T> once;
+  for (const T& one : all)
+    if (std::find(once.begin(), once.end(), one) == once.end()) once.push_back(one);
+  return once;
+}
 
 }  // namespace stepladder

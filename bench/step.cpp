@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <set>
+#include <tuple>
 
 #include "bench/attribution_report.hpp"
 #include "bench/commands.hpp"
@@ -33,10 +34,8 @@ struct StepOptions {
   std::vector<int> threads = default_threads(), inter = {1};
   std::vector<std::string> graph = {"on"};
   MeasureOptions measure{.repetitions = 11, .budget_seconds = 1.0};
-  std::uint64_t seed = 1;
-  std::string out;
+  RunChoice run;
   BestOptions best;
-  bool resume = false;
 };
 
 // The time of a step does not depend on the images, so they are random. Every rank has other ones.
@@ -65,7 +64,7 @@ std::vector<Configuration> configurations_of(const StepOptions& options, const U
     for (const std::string& graph : options.graph)
       all.push_back({use.text(),
                      graph == "on" ? "graph" : "single",
-                     {.seed = options.seed, .graph = graph == "on"},
+                     {.seed = options.run.seed, .graph = graph == "on"},
                      nullptr});
     return all;
   }
@@ -77,8 +76,10 @@ std::vector<Configuration> configurations_of(const StepOptions& options, const U
       const std::string mode = ranks   ? "synchronous"
                                : sweep ? fmt::format("inter={}", inter)
                                        : "single";
-      all.push_back(
-          {use.text(), mode, {.threads = threads, .inter = inter, .seed = options.seed}, nullptr});
+      all.push_back({use.text(),
+                     mode,
+                     {.threads = threads, .inter = inter, .seed = options.run.seed},
+                     nullptr});
     }
   return all;
 }
@@ -135,21 +136,10 @@ const std::vector<std::string> step_techniques = {"loops", "vectors", "tile", "p
 
 // The index in step_techniques; -1: never switched on.
 int technique_of(Idea idea) {
-  switch (idea) {
-    case Idea::cache_blocking:
-    case Idea::algorithm:
-      return 0;
-    case Idea::vectors:
-      return 1;
-    case Idea::register_tile:
-      return 2;
-    case Idea::packing:
-      return 3;
-    case Idea::threads:
-      return 4;
-    default:
-      return -1;
-  }
+  constexpr Idea ideas[] = {Idea::algorithm, Idea::vectors, Idea::register_tile, Idea::packing,
+                            Idea::threads};
+  const Idea* found = std::ranges::find(ideas, idea == Idea::cache_blocking ? ideas[0] : idea);
+  return found == std::end(ideas) ? -1 : static_cast<int>(found - ideas);
 }
 
 // The corner of each lattice with the techniques of `bits`; what has no lattice uses its OpenMP,
@@ -177,21 +167,20 @@ int attribute(const StepOptions& options) {
     throw std::runtime_error("--attribute runs on one rank; start it without mpirun");
   const network::NetworkDescription description = options.network.load();
   const int threads = threads_that_run({options.threads.back()}).back();
-  Run run({.directory = attribution_folder(options.out),
-           .resume = options.resume,
-           .command = command_line(),
-           .seed = options.seed});
-  PlanStore plans(options.seed, {});
+  RunOptions run_options = options.run.options();
+  run_options.directory = attribution_folder(options.run.out);
+  Run run(run_options);
+  PlanStore plans(options.run.seed, {});
   std::vector<Configuration> configurations;
   for (unsigned bits = 0; bits < 1U << step_techniques.size(); ++bits) {
     const UseSpec use(use_of_techniques(bits));
     const bool is_threaded = (bits >> technique_of(Idea::threads) & 1) != 0;
     configurations.push_back(
         {use.text(), "attribution",
-         NetworkOptions{.threads = is_threaded ? threads : 1, .seed = options.seed}, nullptr});
+         NetworkOptions{.threads = is_threaded ? threads : 1, .seed = options.run.seed}, nullptr});
     Configuration& c = configurations.back();
     c.network = std::make_unique<TrainableNetwork>(description, use, c.options, plans);
-    fill_batch(*c.network, options.seed);
+    fill_batch(*c.network, options.run.seed);
   }
   std::vector<CornerTime> times;
   std::vector<std::vector<std::string>> rows;
@@ -229,41 +218,28 @@ int attribute(const StepOptions& options) {
   return 0;
 }
 
-struct StepInputs {
-  network::NetworkDescription description;
-  KnownChoices known;
-  std::vector<Configuration> configurations;
-};
-
-StepInputs inputs_of(const StepOptions& options) {
-  network::NetworkDescription description = options.network.load();
-  KnownChoices known = options.best.load();
-  std::vector<Configuration> configurations = configurations_of(options, description);
-  return {std::move(description), std::move(known), std::move(configurations)};
-}
-
 int run(StepOptions& options) {
   report_crashes();
   allow_two_teams(options);
   options.threads = threads_that_run(options.threads);
-  auto [description, known, configurations] =
-      mpi_session().agree([&] { return inputs_of(options); });
+  auto [description, known, configurations] = mpi_session().agree([&] {
+    network::NetworkDescription read = options.network.load();
+    KnownChoices choices = options.best.load();
+    std::vector<Configuration> all = configurations_of(options, read);
+    return std::tuple(std::move(read), std::move(choices), std::move(all));
+  });
   require_same_inputs(options.network, options.best);
-  Run run({.directory =
-               options.out.empty() ? default_run_directory() : std::filesystem::path(options.out),
-           .resume = options.resume,
-           .command = command_line(),
-           .seed = options.seed});
+  Run run(options.run.options());
   leave_out_measured(configurations, description.name, run);
   if (configurations.empty()) {
     if (run.writes()) fmt::print("{}: these steps are measured already\n", description.name);
     return 0;
   }
-  PlanStore plans(options.seed, known);
+  PlanStore plans(options.run.seed, known);
   for (Configuration& c : configurations) {
     c.options.alternatives = place_of(description, UseSpec(c.use)) == Place::cpu;
     c.network = std::make_unique<TrainableNetwork>(description, UseSpec(c.use), c.options, plans);
-    fill_batch(*c.network, options.seed);
+    fill_batch(*c.network, options.run.seed);
     choose_within_step(*c.network);
   }
   const std::vector<StepResult> results = measure_steps(configurations, run, options.measure);
@@ -324,13 +300,7 @@ int run(StepOptions& options) {
 Command step_command(CLI::App& program) {
   CLI::App* app = program.add_subcommand("step", "Time one training step, layer by layer");
   auto options = std::make_shared<StepOptions>();
-  app->add_option("--network", options->network.name,
-                  "mlp, mnist_cnn, cifar_cnn, alexnet or a JSON file")
-      ->required();
-  app->add_option("--batch", options->network.batch, "Batch size, instead of the network's own")
-      ->transform(whole_number(1, most_counted));
-  app->add_flag("--without-optional", options->network.without_optional,
-                "Leave out the optional layers");
+  options->network.add_to(*app, "Batch size, instead of the network's own");
   app->add_option("--use", options->use,
                   "best, bf16 (best, and operands of products rounded to bf16), compiler, vendor, "
                   "opencl, cuda, "
@@ -364,10 +334,7 @@ Command step_command(CLI::App& program) {
   app->add_option("--budget", options->measure.budget_seconds,
                   "Seconds of timing for each configuration")
       ->check(positive_number());
-  app->add_option("--seed", options->seed, "Seed of weights and data")
-      ->transform(whole_number(0, most_seed));
-  app->add_option("--out", options->out, "Run folder; results/local/<time> by default");
-  app->add_flag("--resume", options->resume, "Continue the run in that folder");
+  options->run.add_to(*app, "Seed of weights and data");
   return {app, [options] { return options->attribute ? attribute(*options) : run(*options); }};
 }
 

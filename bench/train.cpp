@@ -44,14 +44,12 @@ struct TrainOptions {
   double target_accuracy = 0;
   int threads = 0, replicas = 0;
   int shift = 2;
-  std::uint64_t seed = 1;
   bool batch_per_rank = false, check_ranks = false;
   std::string slow;
   std::string checkpoint;
   std::int64_t every = 100;
-  std::string out;
   BestOptions best;
-  bool resume = false;
+  RunChoice run;
 };
 
 // "1:3" or "1:3:100:200": rank, factor, first step and step after the last.
@@ -98,7 +96,7 @@ std::vector<std::string> identity_of(const TrainOptions& options,
       fmt::format("shift: {}", options.shift),
       fmt::format("mode: {}", options.mode),
       fmt::format("use: {}", options.use),
-      fmt::format("seed: {}", options.seed),
+      fmt::format("seed: {}", options.run.seed),
       fmt::format("warm-up: {}", options.warm_up)};
   if (!synchronous) lines.push_back(fmt::format("ranks: {}", mpi_session().ranks()));
   lines.insert(lines.end(), own.begin() + 3, own.end());
@@ -156,8 +154,8 @@ PlanStore::Names rungs_of(const Checkpoint& checkpoint) {
 void restore(const Checkpoint& checkpoint, Mode& mode) {
   TrainableNetwork& network = mode.network();
   const Communicator communicator("the checkpoint");
-  const std::span<float> into[] = {network.parameters(), network.state1(), network.state2()};
-  for (std::size_t i = 0; i < std::size(into); ++i) {
+  const auto into = network.trained();
+  for (std::size_t i = 0; i < into.size(); ++i) {
     if (mpi_session().rank() == 0) {
       const std::vector<float>& values = checkpoint.arrays.at(i).second;
       if (values.size() != into[i].size())
@@ -365,11 +363,8 @@ TrainInputs inputs_of(const TrainOptions& options) {
     throw std::runtime_error(fmt::format("mode {} runs on the CPU; --use {} selects the device",
                                          spec.name(), use.text()));
   KnownChoices known = options.best.load();
-  data::DatasetPair data = data::data_for(description, options.data, options.seed);
-  for (const data::Dataset* set : {&data.train, &data.test})
-    if (set->count() < description.batch)
-      throw std::runtime_error(fmt::format("{} images are too few for a batch of {}; use --batch",
-                                           set->count(), description.batch));
+  data::DatasetPair data = data::data_for(description, options.data, options.run.seed);
+  for (const data::Dataset* set : {&data.train, &data.test}) require_batch(*set, description);
   return {std::move(spec), mode_entry, replicas,         slow,           std::move(description),
           std::move(use),  place,      std::move(known), std::move(data)};
 }
@@ -395,24 +390,19 @@ int run(const TrainOptions& options) {
                       .threads = threads,
                       .replicas = replicas,
                       .shift = options.shift,
-                      .seed = options.seed,
+                      .seed = options.run.seed,
                       .scale = options.batch_per_rank ? static_cast<double>(replicas) : 1,
                       .warm_up = options.warm_up,
                       .log_every = options.log_every,
                       .check_ranks = options.check_ranks,
                       .slow = slow};
-  Run run({.directory =
-               options.out.empty() ? default_run_directory() : std::filesystem::path(options.out),
-           .resume = options.resume,
-           .command = command_line(),
-           .seed = options.seed,
-           .data = data.train.origin});
+  Run run(options.run.options(data.train.origin));
   if (mpi.rank() == 0 && options.data.empty() && data::takes_digits(description) &&
       data.train.origin == "generated")
     fmt::print("No real digits in {}: `make data` downloads them. Training on generated images.\n",
                data::digits_directory().string());
 
-  PlanStore plans(options.seed, known);
+  PlanStore plans(options.run.seed, known);
   setup.plans = &plans;
   std::optional<CheckpointFolder> folder;
   std::string data_hash;
@@ -420,13 +410,13 @@ int run(const TrainOptions& options) {
     folder.emplace(options.checkpoint);
     data_hash = data::hash_of(data);
   }
-  if (folder && !options.resume)
+  if (folder && !options.run.resume)
     if (const auto files = folder->files_of(identity); !files.empty())
       throw std::runtime_error(fmt::format(
           "{} is a checkpoint of this training; --resume goes on from it, or name another folder",
           files.front().string()));
   std::optional<Checkpoint> checkpoint;
-  if (!options.checkpoint.empty() && options.resume)
+  if (!options.checkpoint.empty() && options.run.resume)
     checkpoint = load_checkpoint(folder ? &*folder : nullptr, identity, data_hash);
   plans.prefer(checkpoint ? rungs_of(*checkpoint) : known_rungs(run));
   const std::unique_ptr<Mode> mode = mode_entry.make(setup, spec);
@@ -448,7 +438,7 @@ int run(const TrainOptions& options) {
                       .ranks = replicas,
                       .hosts = mpi.hosts(),
                       .device = place == Place::cuda ? device()->name() : "cpu",
-                      .seed = options.seed,
+                      .seed = options.run.seed,
                       .batch = description.batch,
                       .optimizer = options.network.optimizer_text(description)};
   Training training(options, data, identity, data_hash, plans, *mode, description.batch, id, run);
@@ -457,7 +447,7 @@ int run(const TrainOptions& options) {
     if (mpi.rank() == 0)
       fmt::print("resumed after step {} of {}\n", mode->progress().step, options.checkpoint);
   }
-  if (!options.checkpoint.empty() && options.resume)
+  if (!options.checkpoint.empty() && options.run.resume)
     training.forget_rows_after(checkpoint ? mode->progress().step : 0);
 
   const std::int64_t per_epoch = data.train.count() / description.batch;
@@ -495,15 +485,11 @@ Command train_command(CLI::App& program) {
   CLI::App* app =
       program.add_subcommand("train", "Train a network on MNIST, CIFAR-10 or generated images");
   auto options = std::make_shared<TrainOptions>();
-  app->add_option("--network", options->network.name,
-                  "mlp, mnist_cnn, cifar_cnn, alexnet or a JSON file")
-      ->required();
+  options->network.add_to(
+      *app, "Samples of one update of the weights, instead of the network's own batch");
   app->add_option("--mode", options->mode,
                   "How replicas cooperate, with options as in ssp,bound=2; `stepladder modes` "
                   "lists the modes");
-  app->add_option("--batch", options->network.batch,
-                  "Samples of one update of the weights, instead of the network's own batch")
-      ->transform(whole_number(1, most_counted));
   app->add_option(
       "--optimizer", options->network.optimizer,
       "sgd, momentum, adagrad, adadelta, rmsprop or adam, instead of the network's own");
@@ -517,8 +503,6 @@ Command train_command(CLI::App& program) {
                   "Samples in which the learning rate grows to that of --batch-per-rank")
       ->transform(whole_number(0, most_counted))
       ->needs(per_rank);
-  app->add_flag("--without-optional", options->network.without_optional,
-                "Leave out the layers marked optional");
   app->add_option(
       "--use", options->use,
       "best, bf16 (best, and operands of products rounded to bf16), compiler, vendor, opencl, "
@@ -562,10 +546,7 @@ Command train_command(CLI::App& program) {
                   "RANK:FACTOR[:FROM:TO]: this rank computes so many times slower, in these steps");
   app->add_flag("--check-ranks", options->check_ranks,
                 "Synchronous modes: compare the weights of all ranks after each step");
-  app->add_option("--seed", options->seed, "Seed of weights, batches and data")
-      ->transform(whole_number(0, most_seed));
-  app->add_option("--out", options->out, "Run folder; results/local/<time> by default");
-  app->add_flag("--resume", options->resume, "Continue the run in that folder");
+  options->run.add_to(*app, "Seed of weights, batches and data");
   return {app, [options] {
             if (options->steps == 0 && options->epochs == 0) options->epochs = 15;
             return run(*options);
