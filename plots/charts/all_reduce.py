@@ -16,7 +16,7 @@ from plots.charts.figure import Page, caption, plain_log
 from plots.charts.findings import against_library
 from plots.charts.labels import End, label_clusters, label_ends
 from plots.charts.lines import draw_lines
-from plots.charts.rung_rows import grid_of
+from plots.charts.rung_rows import columns_of
 from plots.charts.winners import Cell, draw_winners, fastest_rows
 from plots.data.names import BY_MODEL, Rung
 from plots.data.numbers import binary_size, plural
@@ -116,23 +116,20 @@ def draw_short(run: Run, ladder: Ladder, rows: Sequence[Row]) -> Page | str:
     first = ladder.first_rung.name if ladder.first_rung else ""
     shown = notable(short, ladder.rungs, first)
     styles = style.variant_styles(ladder.rungs)
-    across, down = grid_of(len(places))
+    columns = columns_of(len(places))
     page = Page("all_reduce: time of short vectors",
                 caption(run, {resource_of(row) for row in short},
                         "Rungs that reduce exactly. Named: the first one, those nearest to the "
                         "fastest, and the nearest library. Bars: 95 % confidence."),
-                across, down, panel_height=2.7, share_y=True,
-                finding=against_library(ladder, short))
+                len(places), columns, panel_height=2.7, share_y=True,
+                finding=against_library(ladder, short), y_label="time (us)")
     for axes, place in zip(page.panels(), places):
         here = [row for row in short if ranks_of(row) == place]
         draw_lines(page, axes, here, shown, styles, size_of, lambda row: 1e6 * row["median_s"])
         axes.set_yscale("log")
         axes.set_title(place.label, loc="left")
-        label_sizes(axes, here, MOST_LABELS[down])
-    for axes in page.axes[:, 0]:
-        axes.set_ylabel("time (us)")
+        label_sizes(axes, here, MOST_LABELS[columns])
     plain_log(page.axes[0, 0].yaxis)
-    page.hide_from(len(places))
     return page
 
 
@@ -162,7 +159,7 @@ def draw_model(run: Run, ladder: Ladder, rows: Sequence[Row]) -> Page | str:
     if not predicted:
         return "no row has a predicted time"
     places = sorted({ranks_of(row) for row in predicted})
-    across, down = grid_of(len(places))
+    columns = columns_of(len(places))
     page = Page("all_reduce: measured time over the time that the cost model predicts",
                 caption(run, {resource_of(row) for row in predicted},
                         "One grey line per rung; black: median over the rungs. Named: the rungs "
@@ -170,7 +167,8 @@ def draw_model(run: Run, ladder: Ladder, rows: Sequence[Row]) -> Page | str:
                         "from the measured cost of messages (alpha, beta), additions (gamma) and "
                         "copies. Errors: |measured / predicted - 1|, of rows whose 95 % interval "
                         "spans at most 20 % of the median."),
-                across, down, panel_height=2.8, share_y=True)
+                len(places), columns, panel_height=2.8, share_y=True,
+                y_label="measured / predicted")
     for axes, place in zip(page.panels(), places):
         here = [row for row in predicted if ranks_of(row) == place]
         draw_ratios(page, axes, here)
@@ -183,11 +181,8 @@ def draw_model(run: Run, ladder: Ladder, rows: Sequence[Row]) -> Page | str:
             middle, high = (errors[int(q * (len(errors) - 1))] for q in (0.5, 0.9))
             title += f"\nerror: median {100 * middle:.0f} %, 90th percentile {100 * high:.0f} %"
         axes.set_title(title, loc="left", fontsize=style.SUBTITLE)
-        label_sizes(axes, here, MOST_LABELS[down])
-    for axes in page.axes[:, 0]:
-        axes.set_ylabel("measured / predicted")
+        label_sizes(axes, here, MOST_LABELS[columns])
     plain_log(page.axes[0, 0].yaxis)
-    page.hide_from(len(places))
     return page
 
 
@@ -224,7 +219,7 @@ def draw_compressed(run: Run, ladder: Ladder, rows: Sequence[Row]) -> Page | str
                         "error feedback make up for it in later calls). Right: by the cost model, "
                         "compression is faster than every exact rung on links slower than the "
                         "line, and loses on faster ones; without a line it loses at every rate."),
-                1, 2, panel_height=2.7)
+                2, 2, panel_height=2.7)
     saved, pays = page.panels()
     place = max(ranks_of(row) for row in compressed)
     clusters, ends = {}, []

@@ -11,7 +11,7 @@ from plots.charts.all_reduce import MOST_LABELS, is_exact, label_sizes, notable
 from plots.charts.figure import Page, caption, plain_log
 from plots.charts.findings import against_library
 from plots.charts.lines import draw_lines
-from plots.charts.rung_rows import grid_of
+from plots.charts.rung_rows import columns_of
 from plots.data.ratios import Resource, ladders, resource_of
 from plots.data.reading import Row, Run
 
@@ -46,7 +46,7 @@ def draw_bandwidth(run: Run) -> Page | str:
     first = ladder.first_rung.name if ladder.first_rung else ""
     names = notable(over_ranks, ladder.rungs, first)
     styles = style.variant_styles(ladder.rungs)
-    rows, columns = grid_of(len(panels))
+    columns = columns_of(len(panels))
     bounded = any(row["percent_of_roof"] and "bound" in row["roof"] for row in over_ranks)
     page = Page("all_reduce: bus bandwidth against array size",
                 caption(run, (resource for _, resource in panels),
@@ -56,8 +56,9 @@ def draw_bandwidth(run: Run) -> Page | str:
                         "library. "
                         + ("Dashed: the memory bound of one host, the bandwidth bound of several. "
                            if bounded else "") + "Bars: 95 % confidence."),
-                rows, columns, panel_height=2.5 if rows == 1 else 2.1, share_y=True,
-                finding=against_library(ladder, over_ranks))
+                len(panels), columns, panel_height=2.5 if len(panels) == columns else 2.1,
+                share_y=True, finding=against_library(ladder, over_ranks),
+                y_label="bus bandwidth (GB/s)")
     for axes, ((direction, resource), found) in zip(page.panels(), sorted(panels.items())):
         exact = [row for row in found if is_exact(row)]
         # `bytes` counts the array twice, for reading and writing.
@@ -70,8 +71,5 @@ def draw_bandwidth(run: Run) -> Page | str:
         where = [f"{max(hosts)} hosts"] if hosts else []
         axes.set_title(", ".join(t for t in (direction, resource.label, *where) if t), loc="left")
         axes.set_xlabel("array size")
-    for axes in page.axes[:, 0]:
-        axes.set_ylabel("bus bandwidth (GB/s)")
     plain_log(page.axes[0, 0].yaxis)
-    page.hide_from(len(panels))
     return page

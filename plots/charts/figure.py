@@ -35,13 +35,14 @@ _LEGEND_HANDLE = 0.47  # with the space to the next entry
 
 
 class Page:
-    """Panels are in `axes` (rows x columns); `panel_height` is in inches. The title is the finding
-    if there is one, with the name below it, else the name."""
+    """`count` panels are in `axes` (rows x columns); `panel_height` is in inches. The title is the
+    finding if there is one, with the name below it, else the name. `y_label`: of each row."""
 
-    def __init__(self, name: str, caption: str, rows: int, columns: int, panel_height: float,
+    def __init__(self, name: str, caption: str, count: int, columns: int, panel_height: float,
                  legend: Sequence[Artist] = (), legend_columns: int = 6, share_x: bool = False,
                  share_y: bool | str = False, width_ratios: Sequence[float] | None = None,
-                 finding: str = ""):
+                 finding: str = "", y_label: str = ""):
+        rows = -(-count // columns)
         title = textwrap.wrap(finding or name, _TITLE_CHARACTERS)
         head = 0.09 + _TITLE_ROW * len(title) + (0.15 if finding else 0)
         lines = [line for paragraph in caption.splitlines()
@@ -59,6 +60,10 @@ class Page:
         self.axes = self.figure.subplots(
             rows, columns, sharex=share_x, sharey=share_y, squeeze=False,
             gridspec_kw={"width_ratios": width_ratios})
+        for axes in self.panels()[count:]:
+            axes.set_visible(False)
+        for axes in self.axes[:, 0]:
+            axes.set_ylabel(y_label)
         self.figure.text(0.012, 1 - 0.06 / height, "\n".join(title), fontsize=style.TITLE,
                          fontweight="bold", va="top", ha="left", linespacing=1.1, gid="title")
         if finding:
@@ -93,11 +98,6 @@ class Page:
 
     def panels(self) -> list[Axes]:
         return list(self.axes.flat)
-
-    def hide_from(self, index: int) -> None:
-        """Hides the unused panels at the end of the grid."""
-        for axes in self.panels()[index:]:
-            axes.set_visible(False)
 
 
 def columns_that_fit(legend: Sequence[Artist], most: int) -> int:

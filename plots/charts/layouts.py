@@ -84,7 +84,7 @@ def draw_layouts(run: Run, ladder: Ladder, rows: list[Row],
                f"Conversions are not shown: the run has no rows of {CONVERSIONS}, suite {SUITE}.")
     names = list(dict.fromkeys(shape.name for shape in every))
     page = Page(f"{ladder.primitive}: layouts against {PLAIN}, the same algorithm",
-                caption(run, panels, remark), 1, len(panels),
+                caption(run, panels, remark), len(panels), len(panels),
                 panel_height=0.6 + ROW_HEIGHT * len(names), share_y=True, share_x=True,
                 finding=finding(panels[max(panels)]), legend=handles(layouts, has_conversions),
                 legend_columns=3)

@@ -39,7 +39,7 @@ def draw_loss(run: Run) -> Page | str:
     page = Page(f"{only or 'training'}: loss against time and steps",
                 caption(run, (),
                         remark([training for group in groups.values() for training in group])),
-                1, 2, panel_height=2.25, share_y=True,
+                2, 2, panel_height=2.25, share_y=True,
                 legend=handles(groups, looks, only),
                 legend_columns=3)
     by_time, by_step = page.panels()

@@ -92,7 +92,7 @@ def draw_convergence(run: Run, network: str, shown: Sequence[Compared]) -> Page 
                                   "better. Right: loss of "
                       "the training. Legends: from the highest final error to the "
                       "lowest.", "bands"),
-                len(families), 2, panel_height=min(1.75, HIGHEST / len(families)),
+                2 * len(families), 2, panel_height=min(1.75, HIGHEST / len(families)),
                 width_ratios=(1.15, 1))
     errors = [100 * (1 - row["accuracy"]) for c in shown for training in c.trainings
               for row in training if row["accuracy"] is not None]
@@ -178,7 +178,7 @@ def draw_times(run: Run, network: str, shown: Sequence[Compared]) -> Page:
         remark += " 3/5: only 3 of 5 seeds reached the target; the others count as infinite."
     page = Page(f"{network}: time to {100 * ordered[0].target:g} % held-out accuracy, and where it "
                 "goes",
-                about(run, shown, remark, "lines"), 1, 4,
+                about(run, shown, remark, "lines"), 4, 4,
                 panel_height=0.55 + ROW_HEIGHT * len(ordered),
                 legend=legend, legend_columns=4, share_y=True, width_ratios=(1.3, 0.85, 1.2, 0.85))
     to_target, rates, shares, sent = page.panels()
@@ -377,7 +377,8 @@ def draw_scaling(run: Run, network: str, found: Sequence[Compared]) -> Page | st
                 about(run, [*chosen, *singles.values()],
                       "Ideal: samples/s of single times the ranks. Ranks that "
                       "share cores cannot reach it.", "bars"),
-                1, len(panels), panel_height=2.6, legend=legend, legend_columns=4, share_y=True)
+                len(panels), len(panels), panel_height=2.6, legend=legend, legend_columns=4,
+                share_y=True, y_label="samples/s")
     for axes, (kind, lines) in zip(page.panels(), panels.items()):
         for single in singles.values():
             rate = single.samples_per_s
@@ -397,5 +398,4 @@ def draw_scaling(run: Run, network: str, found: Sequence[Compared]) -> Page | st
         axes.set_xticks(counts, [str(count) for count in counts])
         axes.xaxis.set_minor_locator(NullLocator())
         axes.set_xlabel("ranks")
-    page.axes[0, 0].set_ylabel("samples/s")
     return page

@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 
 from plots.charts import style
 from plots.charts.figure import Page, caption, plain_log
-from plots.charts.rung_rows import grid_of
+from plots.charts.rung_rows import columns_of
 from plots.data.names import technique_in_name
 from plots.data.ratios import geometric_mean
 from plots.data.reading import Row, Run
@@ -33,7 +33,6 @@ def draw_predicted(run: Run) -> Page | str:
     if not points:
         return "no row of step.csv has a predicted time"
     technique_of = techniques(run)
-    rows, columns = grid_of(len(points))
     shown = {technique_of(row) for rows_of in points.values() for row in rows_of}
     handles = style.technique_handles(shown)
     if "" in shown:
@@ -43,20 +42,18 @@ def draw_predicted(run: Run) -> Page | str:
                 caption(run, {c.resource for c in found},
                         "One marker per layer, phase and configuration. Time alone: the same plan "
                         "timed by itself, outside the step."),
-                rows, columns, panel_height=2.25, legend=handles, legend_columns=8,
-                share_x=True, share_y=True)
+                len(points), columns_of(len(points)), panel_height=2.25, legend=handles,
+                legend_columns=8, share_x=True, share_y=True,
+                y_label="time in the step / time alone")
     for axes, (network, rows_of) in zip(page.panels(), points.items()):
         draw_network(axes, rows_of, technique_of)
         axes.set_title(network, loc="left")
-    for axes in page.axes[:, 0]:
-        axes.set_ylabel("time in the step / time alone")
     plain_log(page.axes[0, 0].xaxis)
     ratios = [row["median_s"] / row["predicted_s"]
               for rows_of in points.values() for row in rows_of]
     if max(ratios) > LOGARITHMIC_FROM * min(ratios):
         page.axes[0, 0].set_yscale("log")
         plain_log(page.axes[0, 0].yaxis)
-    page.hide_from(len(points))
     return page
 
 

@@ -9,8 +9,8 @@ from plots.charts.figure import Page, caption
 from plots.charts.rung_rows import (
     FULL,
     ROW_HEIGHT,
+    columns_of,
     face,
-    grid_of,
     label_rows,
     mark,
     resource_handles,
@@ -37,7 +37,6 @@ def draw_roof(run: Run, ladder: Ladder) -> Page | str:
     rows = rung_rows(ladder, [rung for rung in ladder.measured_rungs if rung.name in names])
     shown = shown_resources(rows)
     directions = [d for d in ladder.directions if any(row["direction"] == d for row in with_roof)]
-    grid = grid_of(len(directions))
     highest = max(row["percent_of_roof"] for row in with_roof)
     remark = ("Marks: geometric mean over the problems; lines: from the lowest to the highest "
               "problem. Dashed: the roof, a measured peak or bandwidth.")
@@ -46,7 +45,8 @@ def draw_roof(run: Run, ladder: Ladder) -> Page | str:
                    "operands in a nearer cache can exceed it.")
     page = Page(
         f"{ladder.primitive}: share of the measured roof", caption(run, shown, remark),
-        *grid, panel_height=0.5 + ROW_HEIGHT * len(rows), share_x=True, share_y=True,
+        len(directions), columns_of(len(directions)),
+        panel_height=0.5 + ROW_HEIGHT * len(rows), share_x=True, share_y=True,
         legend=[*style.technique_handles({row.rung.technique for row in rows}),
                 *resource_handles(shown)], legend_columns=9)
     for axes, direction in zip(page.panels(), directions):
@@ -69,5 +69,4 @@ def draw_roof(run: Run, ladder: Ladder) -> Page | str:
         axes.set_xlabel("% of the measured roof")
         axes.tick_params(labelbottom=True)
         axes.set_xlim(0, max(104, highest * 1.04))
-    page.hide_from(len(directions))
     return page

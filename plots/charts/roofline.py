@@ -71,7 +71,7 @@ def draw_roofline(run: Run, placed: list[Ladder], resources: list[Resource]) -> 
                 "Intensity: FLOPs of the definition per byte, each operand counted once. "
                 "Algorithms with fewer multiplications (Winograd) can exceed the peak; so can "
                 "low_precision, as the peak is that of fp32."),
-        -(-len(resources) // columns), columns, panel_height=3.1, share_x=True, share_y=True,
+        len(resources), columns, panel_height=3.1, share_x=True, share_y=True,
         legend=style.technique_handles(techniques), legend_columns=7)
     for axes, resource in zip(page.panels(), resources):
         axes.set_xscale("log")
@@ -92,7 +92,6 @@ def draw_roofline(run: Run, placed: list[Ladder], resources: list[Resource]) -> 
         axes.set_ylabel("rate (GFLOP/s)")
         plain_log(axes.xaxis)
         plain_log(axes.yaxis)
-    page.hide_from(len(resources))
     return page
 
 

@@ -81,10 +81,9 @@ def resource_handles(shown: Sequence[Resource]) -> list[Line2D]:
                    label=label_of_all(group)) for group in (hollow, filled)]
 
 
-def grid_of(count: int) -> tuple[int, int]:
-    """Rows and columns of panels."""
-    columns = 2 if count == 4 else min(count, MOST_COLUMNS)
-    return -(-count // columns), columns
+def columns_of(count: int) -> int:
+    """Of a grid of so many panels."""
+    return 2 if count == 4 else min(count, MOST_COLUMNS)
 
 
 def label_rows(axes: Axes, rows: list[RungRow]) -> None:

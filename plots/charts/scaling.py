@@ -127,14 +127,12 @@ def draw_steps(run: Run, found: Sequence[Configuration]) -> Page | str:
 def draw_panels(run: Run, title: str, panels: dict[str, list[Series]],
                 resources: Sequence[Resource], remark: str, finding: str = "") -> Page:
     columns = min(2, len(panels))
-    rows = -(-len(panels) // columns)
-    page = Page(title, caption(run, resources, remark), rows, columns,
-                panel_height=2.3 if rows == 1 else 2.0, share_y=True, finding=finding)
+    page = Page(title, caption(run, resources, remark), len(panels), columns, share_y=True,
+                panel_height=2.3 if len(panels) == columns else 2.0, finding=finding,
+                y_label="speedup")
     for axes, (name, series) in zip(page.panels(), panels.items()):
         draw_panel(page, axes, series)
         axes.set_title(name, loc="left")
-    for axes in page.axes[:, 0]:
-        axes.set_ylabel("speedup")
     highest = max(mean.high for group in panels.values() for _, _, speedups in group
                   for mean in speedups.values())
     most = max(threads / min(speedups) for group in panels.values() for _, _, speedups in group
@@ -147,7 +145,6 @@ def draw_panels(run: Run, title: str, panels: dict[str, list[Series]],
             set_ticks(axes.xaxis, threads_of(panels))
         page.axes[0, 0].set_yscale("log", base=2)
         page.axes[0, 0].yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    page.hide_from(len(panels))
     return page
 
 

@@ -66,7 +66,8 @@ def draw_scaling(run: Run, scaling: str, rows: Sequence[Row]) -> Page | str:
                              " Named: the first rung, the library, and the rungs nearest to the "
                              "fastest."
                              + (" Efficiency: compute / step." if weak else "")),
-                -(-len(places) // across), across, panel_height=2.1, share_y=weak)
+                len(places), across, panel_height=2.1, share_y=weak,
+                y_label="efficiency (%)" if weak else "step (ms)")
     for axes, (network, platform) in zip(page.panels(), places):
         here = [row for row in rows if (row["network"], row["platform"]) == (network, platform)]
         draw_lines(page, axes, here, names, styles, lambda row: row["nodes"],
@@ -78,9 +79,6 @@ def draw_scaling(run: Run, scaling: str, rows: Sequence[Row]) -> Page | str:
             axes.set_ylim(0, 102)
         axes.set_title(f"{network}, {platform}", loc="left")
         label_nodes(axes, sorted({row["nodes"] for row in here}))
-    for axes in page.axes[:, 0]:
-        axes.set_ylabel("efficiency (%)" if weak else "step (ms)")
-    page.hide_from(len(places))
     return page
 
 

@@ -37,8 +37,8 @@ def draw_modes(run: Run, platform: str, rows: list[Row]) -> Page | str:
                              "injected, that of messages simulated. "
                              "Every training ends after the same number of samples of all ranks. "
                              "Slow for a while: 10 times."),
-                len(PANELS), len(slows), panel_height=1.9, legend_columns=4, share_y="row",
-                share_x=True, legend=[looks[mode].handle(mode) for mode in modes])
+                len(PANELS) * len(slows), len(slows), panel_height=1.9, legend_columns=4,
+                share_x=True, share_y="row", legend=[looks[mode].handle(mode) for mode in modes])
     for (column, label), across in zip(PANELS.items(), page.axes):
         across[0].set_ylabel(label)
         for axes, slow in zip(across, slows):

@@ -104,11 +104,10 @@ def draw_sizes(run: Run, ladder: Ladder, resources: list[Resource]) -> Page | st
     if size_of is filter_size:
         remark += " FLOPs are those of the definition: Winograd and FFT compute fewer."
     columns = 1 if len(rows_of) == 1 else 2
-    grid_rows = -(-len(rows_of) // columns)
     last = max(resource for _, resource in rows_of)
     page = Page(
         f"{ladder.primitive}: {unit} against {what_varies}", caption(run, resources, remark),
-        grid_rows, columns, panel_height=2.7 if grid_rows == 1 else 2.1,
+        len(rows_of), columns, panel_height=2.7 if len(rows_of) <= columns else 2.1,
         finding=against_library(ladder, [row for (_, r), rows in rows_of.items() if r == last
                                          for row in rows]))
     for axes, (panel, rows) in zip(page.panels(), rows_of.items()):
@@ -127,7 +126,6 @@ def draw_sizes(run: Run, ladder: Ladder, resources: list[Resource]) -> Page | st
             sizes = sorted({size_of(row) for row in rows})
             axes.set_xticks(sizes, [f"{value:.0f}" for value in sizes])
             axes.set_xticks([], minor=True)
-    page.hide_from(len(rows_of))
     return page
 
 

@@ -16,8 +16,8 @@ from plots.charts.rung_rows import (
     FULL,
     ROW_HEIGHT,
     RungRow,
+    columns_of,
     face,
-    grid_of,
     label_rows,
     mark,
     resource_handles,
@@ -71,7 +71,7 @@ def draw_ladder(run: Run, ladder: Ladder) -> Page | str:
              for direction in found}
     counts = {direction: max(mean.count for mean in speedups.values())
               for direction, speedups in found.items()}
-    grid = grid_of(len(found))
+    columns = columns_of(len(found))
     remark = (f"Geometric mean over {problems_of(counts)} of suite {suites(ladder)}. Bars: 95 % "
               "confidence. At the right: gain over the rung below, or over the one in brackets, on "
               "the most threads. From below: the main ladder, its loops by the compiler, the best "
@@ -83,7 +83,7 @@ def draw_ladder(run: Run, ladder: Ladder) -> Page | str:
                   for r in shown if any(r in of_direction for of_direction in roofs.values())]
     page = Page(
         f"{ladder.primitive}: speedup over {ladder.baseline}", caption(run, shown, remark),
-        *grid, panel_height=0.55 + ROW_HEIGHT * len(rows),
+        len(found), columns, panel_height=0.55 + ROW_HEIGHT * len(rows),
         legend=[*style.technique_handles({row.rung.technique for row in rows}),
                 *resource_handles(shown), *roof_lines],
         legend_columns=9, share_x=True, share_y=True, finding=whole_gain(ladder))
@@ -100,12 +100,11 @@ def draw_ladder(run: Run, ladder: Ladder) -> Page | str:
         axes.set_title(direction, loc="left")
         axes.set_xlabel("speedup")
         axes.tick_params(labelbottom=True)
-    page.hide_from(len(found))
     means = [mean for speedups in found.values() for mean in speedups.values()]
     ends = [roof for of_direction in roofs.values() for roof in of_direction.values()]
     low = min(1.0, *(mean.low for mean in means))
     high = max(1.0, *(mean.high for mean in means), *ends)
-    width = GAIN_WIDTH[grid[1]]
+    width = GAIN_WIDTH[columns]
     low, high = low / (high / low * 2) ** 0.05, high * (high / low * 2) ** 0.05
     page.panels()[0].set_xlim(low, high * (high / low) ** (width / (1 - width)))
     for axes in page.panels():

@@ -68,7 +68,7 @@ def draw_steps(run: Run, title: str, chosen: list[Configuration]) -> Page:
     page = Page(
         title,
         caption(run, (c.resource for c in chosen), remark),
-        1, 2, panel_height=0.5 + ROW_HEIGHT * len(chosen), legend=handles, legend_columns=7,
+        2, 2, panel_height=0.5 + ROW_HEIGHT * len(chosen), legend=handles, legend_columns=7,
         share_y=True, width_ratios=(1, 1.5), finding=finding(chosen))
     times, shares = page.panels()
     for y, configuration in enumerate(chosen):
