@@ -18,7 +18,8 @@ from plots.charts.labels import End, label_clusters, label_ends
 from plots.charts.lines import draw_lines
 from plots.charts.rung_rows import columns_of
 from plots.charts.winners import Cell, draw_winners, fastest_rows
-from plots.data.names import BY_MODEL, Rung
+from plots.data.groups import grouped
+from plots.data.names import BY_MODEL
 from plots.data.numbers import binary_size, plural
 from plots.data.ratios import Ladder, geometric_mean, ladders, resource_of
 from plots.data.reading import Row, Run
@@ -80,16 +81,17 @@ def label_sizes(axes: Axes, rows: Sequence[Row], most: int) -> None:
     axes.set_xlabel("length of the vector")
 
 
-def notable(rows: Sequence[Row], rungs: Sequence[Rung], first: str) -> list[str]:
+def notable(rows: Sequence[Row], ladder: Ladder) -> list[str]:
     """The first rung, and the rungs and the library that are closest to the fastest in the
     geometric mean over the problems; in the order of the ladder."""
     behind = behind_fastest(rows, lambda row: (ranks_of(row), row["bytes"]), "median_s")
-    libraries = {rung.name for rung in rungs if rung.technique == "vendor"}
+    libraries = {rung.name for rung in ladder.rungs if rung.technique == "vendor"}
     nearest = sorted((name for name in behind if name not in libraries | {BY_MODEL}),
                      key=behind.get)
     nearest_libraries = sorted((name for name in behind if name in libraries), key=behind.get)
-    chosen = {*nearest[:MOST_LINES - 2], *nearest_libraries[:1], first}
-    return [rung.name for rung in rungs if rung.name in chosen and rung.name in behind]
+    chosen = {*nearest[:MOST_LINES - 2], *nearest_libraries[:1]}
+    return [rung.name for rung in ladder.rungs
+            if (rung.name in chosen or rung == ladder.first_rung) and rung.name in behind]
 
 
 def behind_fastest(rows: Sequence[Row], cell_of: Callable[[Row], tuple],
@@ -98,11 +100,8 @@ def behind_fastest(rows: Sequence[Row], cell_of: Callable[[Row], tuple],
     cells."""
     fastest = fastest_rows(rows, cell_of, time)
     behind = {}
-    for name in dict.fromkeys(row["variant"] for row in rows):
-        mean = geometric_mean(row[time] / fastest[cell_of(row)][time]
-                              for row in rows if row["variant"] == name)
-        if mean is not None:
-            behind[name] = mean
+    for name, found in grouped(rows, lambda row: row["variant"]).items():
+        behind[name] = geometric_mean(row[time] / fastest[cell_of(row)][time] for row in found)
     return behind
 
 
@@ -113,8 +112,7 @@ def draw_short(run: Run, ladder: Ladder, rows: Sequence[Row]) -> Page | str:
         return f"no vector of at most {binary_size(SHORT)}"
     if max(len({size_of(row) for row in short if ranks_of(row) == place}) for place in places) < 2:
         return "fewer than two sizes; SUITE=sweep has more"
-    first = ladder.first_rung.name if ladder.first_rung else ""
-    shown = notable(short, ladder.rungs, first)
+    shown = notable(short, ladder)
     styles = style.variant_styles(ladder.rungs)
     columns = columns_of(len(places))
     page = Page("all_reduce: time of short vectors",
@@ -190,9 +188,8 @@ def draw_ratios(page: Page, axes: Axes, rows: Sequence[Row]) -> None:
     """Measured over predicted time by length: a line per rung, and the median."""
     by_size: dict[float, list[float]] = {}
     ends = []
-    for name in dict.fromkeys(row["variant"] for row in rows):
-        points = sorted((size_of(row), row["median_s"] / row["predicted_s"])
-                        for row in rows if row["variant"] == name)
+    for name, found in grouped(rows, lambda row: row["variant"]).items():
+        points = sorted((size_of(row), row["median_s"] / row["predicted_s"]) for row in found)
         axes.plot(*zip(*points), color=style.BACKGROUND, linewidth=0.8, marker=".", markersize=2.5,
                   label=name)
         ends.append(End(*points[-1], name, style.CAPTION))

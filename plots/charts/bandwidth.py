@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from matplotlib.axes import Axes
 
 from plots.charts import style
 from plots.charts.all_reduce import MOST_LABELS, is_exact, label_sizes, notable
-from plots.charts.figure import Page, caption, plain_log
+from plots.charts.figure import Page, caption, chart, plain_log
 from plots.charts.findings import against_library
 from plots.charts.lines import draw_lines
 from plots.charts.rung_rows import columns_of
-from plots.data.ratios import Resource, ladders, resource_of
+from plots.data.groups import grouped
+from plots.data.ratios import ladders, resource_of
 from plots.data.reading import Row, Run
-
-
-def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
-    yield "bus-bandwidth", draw_bandwidth(run)
 
 
 def draw_bound(axes: Axes, rows: list[Row]) -> None:
@@ -29,22 +24,18 @@ def draw_bound(axes: Axes, rows: list[Row]) -> None:
               zorder=1, **style.DASHED)
 
 
-def draw_bandwidth(run: Run) -> Page | str:
-    if run.summary is None:
-        return "no summary.csv"
+@chart("bus-bandwidth", needs="summary")
+def draw(run: Run) -> Page | str:
     ladder = next((found for found in ladders(run) if found.primitive == "all_reduce"),
                   None)
     if ladder is None:
         return "no all_reduce rows; they need mpirun"
-    panels: dict[tuple[str, Resource], list[Row]] = {}
-    for row in ladder.measured:
-        if row["busbw_gbytes_per_s"] and row["bytes"]:
-            panels.setdefault((row["direction"], resource_of(row)), []).append(row)
+    panels = grouped((row for row in ladder.measured if row["busbw_gbytes_per_s"] and row["bytes"]),
+                     lambda row: (row["direction"], resource_of(row)))
     if not panels:
         return "no all_reduce row has a bus bandwidth"
     over_ranks = [row for rows in panels.values() for row in rows if is_exact(row)]
-    first = ladder.first_rung.name if ladder.first_rung else ""
-    names = notable(over_ranks, ladder.rungs, first)
+    names = notable(over_ranks, ladder)
     styles = style.variant_styles(ladder.rungs)
     columns = columns_of(len(panels))
     bounded = any(row["percent_of_roof"] and "bound" in row["roof"] for row in over_ranks)

@@ -1,6 +1,6 @@
 """The charts of a run. Each module draws one kind.
 
-Its draw(run) yields pairs (name, Page) or (name, reason): the figure to be written under that name,
+Its draw(run) gives pairs (name, Page) or (name, reason): the figure to be written under that name,
 or the reason why there is none.
 """
 

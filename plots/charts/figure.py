@@ -100,6 +100,19 @@ class Page:
         return list(self.axes.flat)
 
 
+def chart(name: str, needs: str) -> Callable:
+    """Decorates a draw() that needs this CSV file of the run. A draw() that returns a page, or the
+    reason why there is none, draws the chart of this name alone."""
+    def decorated(draw: Callable) -> Callable:
+        def pairs(run: Run) -> Iterable[tuple[str, Page | str]]:
+            if getattr(run, needs) is None:
+                return [(name, f"no {needs}.csv")]
+            drawn = draw(run)
+            return [(name, drawn)] if isinstance(drawn, (Page, str)) else drawn
+        return pairs
+    return decorated
+
+
 def columns_that_fit(legend: Sequence[Artist], most: int) -> int:
     """The most columns, each as wide as its longest label, that fit the page."""
     for columns in range(min(most, len(legend)), 1, -1):

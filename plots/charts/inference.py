@@ -6,24 +6,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plots.charts import style
-from plots.charts.figure import Page, caption, plain_log
-from plots.data.inference import Service, networks, services
+from plots.charts.figure import Page, caption, chart, plain_log
+from plots.data.groups import grouped
+from plots.data.inference import Service, services
 from plots.data.numbers import milliseconds, plural, short
 from plots.data.reading import Run
 
 MOST_LINES = 18  # that a reader can tell apart
 
 
+@chart("inference", needs="inference")
 def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
-    if run.inference is None:
-        yield "inference", "no inference.csv"
-        return
     found = services(run.inference)
     if not found:
         yield "inference", "inference.csv has no request with a time"
-    for network in networks(found):
-        yield f"inference-{network}", draw_network(
-            run, network, [service for service in found if service.network == network])
+    for network, here in grouped(found, lambda service: service.network).items():
+        yield f"inference-{network}", draw_network(run, network, here)
 
 
 def draw_network(run: Run, network: str, found: list[Service]) -> Page:

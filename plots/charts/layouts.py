@@ -13,7 +13,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullFormatter
 
 from plots.charts import style
-from plots.charts.figure import Page, caption
+from plots.charts.figure import Page, caption, chart
+from plots.data.groups import grouped
 from plots.data.names import is_rung, resolve_builds_on
 from plots.data.numbers import plural
 from plots.data.ratios import Ladder, Resource, first_and_last, ladders, resource_of, resources_of
@@ -52,10 +53,8 @@ class Shape(NamedTuple):
 Conversions = dict[tuple[Resource, str, str], Time]  # resource, direction, shape
 
 
+@chart("layouts", needs="summary")
 def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
-    if run.summary is None:
-        yield "layouts", "no summary.csv"
-        return
     every = ladders(run)
     conversions = conversion_times(row for ladder in every if ladder.primitive == CONVERSIONS
                                    for row in ladder.measured)
@@ -128,12 +127,9 @@ def shapes_of(ladder: Ladder, rows: list[Row], conversions: Conversions,
               resource: Resource) -> list[Shape]:
     """The shapes that have a time in nchw and in another layout: first those on which the first
     layout gains most over the last one."""
-    groups: dict[tuple[str, str], dict[str, list[Row]]] = {}
-    for row in rows:
-        by_layout = groups.setdefault((row["direction"], row["shape"]), {})
-        by_layout.setdefault(row["layout"], []).append(row)
     found = []
-    for by_layout in groups.values():
+    for of_shape in grouped(rows, lambda row: (row["direction"], row["shape"])).values():
+        by_layout = grouped(of_shape, lambda row: row["layout"])
         plain = by_layout.pop(PLAIN, [])
         best = {layout: min(there, key=lambda row: row["median_s"])
                 for layout, there in by_layout.items() if layout in LOOKS}

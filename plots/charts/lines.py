@@ -11,6 +11,7 @@ from plots.charts import style
 from plots.charts.figure import Page
 from plots.charts.findings import fastest
 from plots.charts.labels import End, label_ends
+from plots.data.groups import grouped
 from plots.data.names import BY_MODEL, Rung, widest_builds
 from plots.data.ratios import Ladder, is_set_apart, mean_ratio, rate_bounds, resource_of
 from plots.data.reading import Row
@@ -53,8 +54,8 @@ def draw_lines(page: Page, axes: Axes, rows: Sequence[Row], named: Collection[st
     """One line per variant among the rows, with 95 % bounds where it is named. `ends`: more names
     for the right edge."""
     ends = list(ends)
-    for variant in dict.fromkeys(row["variant"] for row in rows):
-        points = sorted((row for row in rows if row["variant"] == variant), key=x_of)
+    for variant, found in grouped(rows, lambda row: row["variant"]).items():
+        points = sorted(found, key=x_of)
         x, y = [x_of(row) for row in points], [y_of(row) for row in points]
         if variant not in named:
             axes.plot(x, y, color=style.BACKGROUND, linewidth=0.7, zorder=1.5, label=variant)

@@ -3,13 +3,13 @@ network, mode and number of ranks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from statistics import median
 
 from matplotlib.lines import Line2D
 
 from plots.charts import style
-from plots.charts.figure import Page, caption, plain_log
+from plots.charts.figure import Page, caption, chart, plain_log
 from plots.data.modes import family_of
 from plots.data.numbers import plural
 from plots.data.reading import Run
@@ -21,13 +21,8 @@ MOST_NAMED = 8      # of more trainings, the legend names the families of modes
 MOST_LINEAR = 4     # more lines come apart on a logarithmic axis only
 
 
-def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
-    yield "loss", draw_loss(run)
-
-
-def draw_loss(run: Run) -> Page | str:
-    if run.train is None:
-        return "no train.csv"
+@chart("loss", needs="train")
+def draw(run: Run) -> Page | str:
     if any(row.get("platform") for row in run.train):
         return "the trainings are simulated"
     groups = groups_of([row for row in run.train if row["loss"] is not None])

@@ -24,6 +24,7 @@ from plots.data.modes import (
     FAMILIES,
     SINGLE,
     Compared,
+    by_network,
     compare,
     family_of,
     fastest_first,
@@ -55,8 +56,7 @@ def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
         yield "modes", ("no train.csv" if run.train is None
                         else "train.csv has no mode beside single")
         return
-    for network in dict.fromkeys(c.setting.network for c in found):
-        here = [c for c in found if c.setting.network == network]
+    for network, here in by_network(found).items():
         shown = most_ranks(here)
         yield f"modes-convergence-{network}", draw_convergence(run, network, shown)
         yield f"modes-time-{network}", draw_times(run, network, shown)

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from matplotlib.lines import Line2D
 
 from plots.charts import style
-from plots.charts.figure import Page, caption, plain_log
+from plots.charts.figure import Page, caption, chart, plain_log
 from plots.data.numbers import percent, plural
 from plots.data.ratios import resource_of
 from plots.data.reading import Run
 from plots.data.samples import is_marked
 
 
-def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
-    yield "noise", draw_noise(run)
-
-
-def draw_noise(run: Run) -> Page | str:
-    if run.samples is None:
-        return "no samples.csv"
+@chart("noise", needs="samples")
+def draw(run: Run) -> Page | str:
     points = [(i, row) for i, row in enumerate(run.samples, start=1) if row["calibration_ratio"]]
     if not points:
         return "samples.csv has no calibration ratio"

@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from plots.charts import style
-from plots.charts.figure import Page, caption, plain_log
+from plots.charts.figure import Page, caption, chart, plain_log
 from plots.charts.rung_rows import columns_of
+from plots.data.groups import grouped
 from plots.data.names import technique_in_name
 from plots.data.ratios import geometric_mean
 from plots.data.reading import Row, Run
-from plots.data.steps import configurations, networks
+from plots.data.steps import by_network, configurations
 
 OTHER = "outside the ladders"
 LOGARITHMIC_FROM = 5  # spread of the ratios
 
 
-def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
-    yield "predicted", draw_predicted(run)
-
-
-def draw_predicted(run: Run) -> Page | str:
-    if run.step is None:
-        return "no step.csv"
+@chart("predicted", needs="step")
+def draw(run: Run) -> Page | str:
     found = configurations(run.step)
-    points = {network: [row for c in found if c.network == network for row in c.rows
-                        if row["predicted_s"] and row["median_s"]] for network in networks(found)}
+    points = {network: [row for c in here for row in c.rows
+                        if row["predicted_s"] and row["median_s"]]
+              for network, here in by_network(found).items()}
     points = {network: rows for network, rows in points.items() if rows}
     if not points:
         return "no row of step.csv has a predicted time"
@@ -60,8 +57,7 @@ def draw_predicted(run: Run) -> Page | str:
 def draw_network(axes: Axes, rows: list[Row], technique_of: Callable[[Row], str]) -> None:
     axes.set_xscale("log")
     axes.axhline(1, zorder=1, **style.DASHED)
-    for technique in dict.fromkeys(technique_of(row) for row in rows):
-        found = [row for row in rows if technique_of(row) == technique]
+    for technique, found in grouped(rows, technique_of).items():
         marks = style.technique_style(technique).marks | {"markersize": 3.4}
         axes.plot([1000 * row["predicted_s"] for row in found],
                   [row["median_s"] / row["predicted_s"] for row in found], alpha=0.7,

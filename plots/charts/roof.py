@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plots.charts import style
-from plots.charts.figure import Page, caption
+from plots.charts.figure import Page, caption, chart
 from plots.charts.rung_rows import (
-    FULL,
     ROW_HEIGHT,
     columns_of,
-    face,
+    handles,
+    is_filled,
     label_rows,
     mark,
-    resource_handles,
     rung_rows,
     shown_resources,
 )
@@ -21,10 +20,8 @@ from plots.data.ratios import Ladder, geometric_mean, ladders
 from plots.data.reading import Run
 
 
+@chart("roof", needs="summary")
 def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
-    if run.summary is None:
-        yield "roof", "no summary.csv"
-        return
     for ladder in ladders(run):
         yield f"roof-{ladder.primitive}", draw_roof(run, ladder)
 
@@ -47,8 +44,7 @@ def draw_roof(run: Run, ladder: Ladder) -> Page | str:
         f"{ladder.primitive}: share of the measured roof", caption(run, shown, remark),
         len(directions), columns_of(len(directions)),
         panel_height=0.5 + ROW_HEIGHT * len(rows), share_x=True, share_y=True,
-        legend=[*style.technique_handles({row.rung.technique for row in rows}),
-                *resource_handles(shown)], legend_columns=9)
+        legend=handles(rows, shown), legend_columns=9)
     for axes, direction in zip(page.panels(), directions):
         label_rows(axes, rows)
         for y, row in enumerate(rows):
@@ -58,7 +54,7 @@ def draw_roof(run: Run, ladder: Ladder) -> Page | str:
                           if r["percent_of_roof"]]
                 if not shares:
                     continue
-                filled = face(resource, shown) is FULL
+                filled = is_filled(resource, shown)
                 place = y if len(row.resources) == 1 else y + (0.17 if filled else -0.17)
                 axes.plot([min(shares), max(shares)], [place, place], color=look.colour,
                           linewidth=1.0, alpha=0.7, zorder=2, solid_capstyle="butt")

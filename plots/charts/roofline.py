@@ -10,9 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.text import Text
 
 from plots.charts import style
-from plots.charts.figure import Page, caption, plain_log
+from plots.charts.figure import Page, caption, chart, plain_log
 from plots.charts.labels import label_clusters, slide_along
 from plots.data.ceilings import peaks
+from plots.data.groups import grouped
 from plots.data.ratios import (
     Ladder,
     Resource,
@@ -32,10 +33,8 @@ SAME_LINE = 1.3  # bandwidths that differ by a smaller factor share a line
 Span = tuple[float, float]
 
 
+@chart("roofline", needs="summary")
 def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
-    if run.summary is None:
-        yield "roofline", "no summary.csv"
-        return
     placed = [ladder for ladder in ladders(run) if any(on_the_chart(row) for row in ladder.rows)]
     with_roofs = [r for r in first_and_last(resources_of(row for ladder in placed
                                                          for row in ladder.measured))
@@ -98,11 +97,9 @@ def draw_roofline(run: Run, placed: list[Ladder], resources: list[Resource]) -> 
 def shown_rows(ladder: Ladder, resource: Resource) -> list[Row]:
     """For every problem on this resource: the first rung, our fastest rung, the fastest library."""
     shown = []
-    problems: dict[tuple, list[Row]] = {}
-    for row in ladder.measured:
-        if on_the_chart(row) and resource_of(row) == resource and not is_set_apart(row):
-            problems.setdefault(problem_key(row), []).append(row)
-    for rows in problems.values():
+    found = [row for row in ladder.measured if on_the_chart(row) and resource_of(row) == resource
+             and not is_set_apart(row)]
+    for rows in grouped(found, problem_key).values():
         libraries = [row for row in rows if row["technique"] == "vendor"]
         rungs = [row for row in rows if row["technique"] != "vendor"]
         first = ladder.first_rung.name if ladder.first_rung else None

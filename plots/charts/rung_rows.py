@@ -16,7 +16,6 @@ from plots.data.ratios import Ladder, Resource, first_and_last, resource_of, res
 
 ROW_HEIGHT = 0.175  # inches
 MOST_COLUMNS = 3
-LIGHT, FULL = "white", None  # face of a mark; None: the colour of the technique
 
 
 class RungRow(NamedTuple):
@@ -57,10 +56,9 @@ def shown_resources(rows: Sequence[RungRow]) -> list[Resource]:
     return sorted({resource for row in rows for resource in row.resources})
 
 
-def face(resource: Resource, shown: Sequence[Resource]) -> str | None:
-    """Filled for the most threads of a device, hollow for fewer."""
-    most = max(r for r in shown if r.device == resource.device)
-    return FULL if resource == most else LIGHT
+def is_filled(resource: Resource, shown: Sequence[Resource]) -> bool:
+    """Marks are filled for the most threads of a device, hollow for fewer."""
+    return resource == max(r for r in shown if r.device == resource.device)
 
 
 def mark(axes: Axes, x: float, y: float, look: style.Style, filled: bool, **others) -> None:
@@ -70,15 +68,14 @@ def mark(axes: Axes, x: float, y: float, look: style.Style, filled: bool, **othe
                            | others))
 
 
-def resource_handles(shown: Sequence[Resource]) -> list[Line2D]:
-    """What hollow and filled marks mean; nothing if all are filled."""
-    if all(face(r, shown) is FULL for r in shown):
-        return []
-    hollow = [r for r in shown if face(r, shown) is LIGHT]
-    filled = [r for r in shown if face(r, shown) is FULL]
-    return [Line2D([], [], marker="o", linestyle="none", markersize=4.5, color=style.EDGE,
-                   markerfacecolor="white" if group is hollow else style.EDGE,
-                   label=label_of_all(group)) for group in (hollow, filled)]
+def handles(rows: Sequence[RungRow], shown: Sequence[Resource]) -> list[Line2D]:
+    """The techniques, and what hollow and filled marks mean, unless all are filled."""
+    filled = [r for r in shown if is_filled(r, shown)]
+    hollow = [r for r in shown if r not in filled]
+    marks = [Line2D([], [], marker="o", linestyle="none", markersize=4.5, color=style.EDGE,
+                    markerfacecolor="white" if group is hollow else style.EDGE,
+                    label=label_of_all(group)) for group in (hollow, filled)]
+    return style.technique_handles({row.rung.technique for row in rows}) + (marks if hollow else [])
 
 
 def columns_of(count: int) -> int:

@@ -12,6 +12,7 @@ from plots.charts import style
 from plots.charts.figure import Page, caption
 from plots.charts.findings import highest, how_many_times
 from plots.charts.labels import End, label_ends
+from plots.data.groups import grouped
 from plots.data.names import Rung, technique_in_name, widest_builds
 from plots.data.ratios import (
     Ladder,
@@ -24,7 +25,7 @@ from plots.data.ratios import (
     resources_of,
 )
 from plots.data.reading import Run
-from plots.data.steps import Configuration, configurations, networks
+from plots.data.steps import Configuration, by_network, configurations
 
 LOGARITHMIC_FROM = 8  # ratio of the most to the fewest threads
 
@@ -99,11 +100,8 @@ def draw_steps(run: Run, found: Sequence[Configuration]) -> Page | str:
     found = [c for c in found if c.mode != "ablate" and not c.resource.device]
     panels: dict[str, list[tuple[str, dict[int, Mean]]]] = {}
     labels: dict[str, str] = {}
-    for network in networks(found):
-        groups: dict[tuple[str, str, int], list[Configuration]] = {}
-        for c in found:
-            if c.network == network:
-                groups.setdefault((c.use, c.mode, c.resource.ranks), []).append(c)
+    for network, here in by_network(found).items():
+        groups = grouped(here, lambda c: (c.use, c.mode, c.resource.ranks))
         for (use, mode, _), group in groups.items():
             group.sort(key=lambda c: c.resource.threads)
             if group[0].resource.threads == group[-1].resource.threads:

@@ -10,7 +10,7 @@ from operator import itemgetter
 from matplotlib.axes import Axes
 
 from plots.charts import style
-from plots.charts.figure import Page, caption, plain_log
+from plots.charts.figure import Page, caption, chart, plain_log
 from plots.charts.findings import against_library
 from plots.charts.labels import End
 from plots.charts.lines import draw_lines, story
@@ -45,10 +45,8 @@ LOGARITHMIC_FROM = 30
 ABOVE_PEAK = 1.5
 
 
+@chart("size", needs="summary")
 def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
-    if run.summary is None:
-        yield "size", "no summary.csv"
-        return
     for ladder in ladders(run):
         if ladder.primitive not in QUANTITIES:
             continue

@@ -10,17 +10,16 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from plots.charts import style
-from plots.charts.figure import Page, caption, plain_log
+from plots.charts.figure import Page, caption, chart, plain_log
 from plots.charts.findings import gain_of, whole_gain
 from plots.charts.rung_rows import (
-    FULL,
     ROW_HEIGHT,
     RungRow,
     columns_of,
-    face,
+    handles,
+    is_filled,
     label_rows,
     mark,
-    resource_handles,
     rung_rows,
     shown_resources,
 )
@@ -44,10 +43,8 @@ GAIN_WIDTH = {1: 0.09, 2: 0.17, 3: 0.26}
 Speedups = dict[tuple[str, Resource], Mean]  # by variant and resource, of one direction
 
 
+@chart("ladder", needs="summary")
 def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
-    if run.summary is None:
-        yield "ladder", "no summary.csv"
-        return
     for ladder in ladders(run):
         yield f"ladder-{ladder.primitive}", draw_ladder(run, ladder)
 
@@ -84,9 +81,8 @@ def draw_ladder(run: Run, ladder: Ladder) -> Page | str:
     page = Page(
         f"{ladder.primitive}: speedup over {ladder.baseline}", caption(run, shown, remark),
         len(found), columns, panel_height=0.55 + ROW_HEIGHT * len(rows),
-        legend=[*style.technique_handles({row.rung.technique for row in rows}),
-                *resource_handles(shown), *roof_lines],
-        legend_columns=9, share_x=True, share_y=True, finding=whole_gain(ladder))
+        legend=[*handles(rows, shown), *roof_lines], legend_columns=9, share_x=True, share_y=True,
+        finding=whole_gain(ladder))
     for axes, (direction, speedups) in zip(page.panels(), found.items()):
         axes.set_xscale("log")
         label_rows(axes, rows)
@@ -113,7 +109,7 @@ def draw_ladder(run: Run, ladder: Ladder) -> Page | str:
 
 
 def roof_line(resource: Resource, shown: list[Resource]) -> dict:
-    filled = face(resource, shown) is FULL
+    filled = is_filled(resource, shown)
     return {"color": style.REFERENCE, "linewidth": 1.1 if filled else 0.8,
             "linestyle": style.ROOF_DASHES if filled else (0, (1, 1.5))}
 
@@ -155,8 +151,7 @@ def draw_rung(axes: Axes, y: int, row: RungRow, speedups: Speedups, shown: list[
     for resource, mean in here:
         axes.errorbar(mean.value, y, xerr=[[mean.value - mean.low], [mean.high - mean.value]],
                       fmt="none", ecolor=look.edge, elinewidth=1.0, capsize=2, capthick=0.7)
-        mark(axes, mean.value, y, look, face(resource, shown) is FULL, label=row.rung.name,
-             zorder=3)
+        mark(axes, mean.value, y, look, is_filled(resource, shown), label=row.rung.name, zorder=3)
 
 
 def write_gain(axes: Axes, y: int, ladder: Ladder, row: RungRow, direction: str,

@@ -14,13 +14,13 @@ from matplotlib.axes import Axes
 from matplotlib.text import Text
 
 from plots.charts import style
-from plots.charts.figure import Page, caption, plain_log
+from plots.charts.figure import Page, caption, chart, plain_log
 from plots.charts.findings import how_many_times
 from plots.data.numbers import milliseconds, short
 from plots.data.overview import step_comparisons
 from plots.data.ratios import first_and_last
 from plots.data.reading import Run
-from plots.data.steps import Configuration, configurations, networks
+from plots.data.steps import Configuration, by_network, configurations
 
 ROW_HEIGHT = 0.26        # inches
 UNACCOUNTED = "outside the layers"
@@ -29,15 +29,12 @@ MOST_BARS = 20
 LEAST_NAMED = 3  # %; the name of a layer does not fit a shorter bar
 
 
+@chart("step", needs="step")
 def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
-    if run.step is None:
-        yield "step", "no step.csv"
-        return
     found = configurations(run.step)
     if not found:
         yield "step", "step.csv has no configuration with a total"
-    for network in networks(found):
-        here = [c for c in found if c.network == network]
+    for network, here in by_network(found).items():
         plain = [c for c in here if c.mode != ABLATION]
         ablated = [c for c in here if c.mode == ABLATION]
         if plain:

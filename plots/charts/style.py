@@ -18,26 +18,18 @@ from matplotlib.patches import Patch
 from plots.data.modes import FAMILIES
 from plots.data.names import Rung
 
-COLOURS = {
-    "serial": "#9A9A9A",
-    "simd": "#0072B2",
-    "openmp": "#C94F00",
-    "pthread": "#A0529B",
-    "mpi": "#E69F00",
-    "cuda": "#00704F",
-    "opencl": "#8C1C13",
-    "vendor": "#000000",
+LOOKS = {  # colour and marker
+    "serial": ("#9A9A9A", "o"),
+    "simd": ("#0072B2", "s"),
+    "openmp": ("#C94F00", "^"),
+    "pthread": ("#A0529B", "v"),
+    "mpi": ("#E69F00", "P"),
+    "cuda": ("#00704F", "D"),
+    "opencl": ("#8C1C13", "H"),
+    "vendor": ("#000000", "*"),
 }
-MARKERS = {
-    "serial": "o",
-    "simd": "s",
-    "openmp": "^",
-    "pthread": "v",
-    "mpi": "P",
-    "cuda": "D",
-    "opencl": "H",
-    "vendor": "*",
-}
+COLOURS = {technique: colour for technique, (colour, _) in LOOKS.items()}
+MARKERS = {technique: marker for technique, (_, marker) in LOOKS.items()}
 NEUTRAL_COLOUR = "#56B4E9"  # steps with several techniques (`best`), layers outside the ladders
 NEUTRAL_MARKER = "X"
 EDGE = "#333333"
@@ -143,7 +135,7 @@ class Style:
 
 
 def technique_style(technique: str) -> Style:
-    return Style(COLOURS.get(technique, NEUTRAL_COLOUR), MARKERS.get(technique, NEUTRAL_MARKER))
+    return Style(*LOOKS.get(technique, (NEUTRAL_COLOUR, NEUTRAL_MARKER)))
 
 
 def variant_styles(rungs: Iterable[Rung]) -> dict[str, Style]:
@@ -153,10 +145,12 @@ def variant_styles(rungs: Iterable[Rung]) -> dict[str, Style]:
 
 def series_styles(names: Iterable[str]) -> dict[str, Style]:
     """Styles of lines that stand for no technique, as optimizers."""
+    return {name: numbered_style(SERIES[i % len(SERIES)], i) for i, name in enumerate(names)}
+
+
+def numbered_style(colour: str, number: int) -> Style:
     markers = tuple(MARKERS.values())
-    return {name: Style(SERIES[i % len(SERIES)], markers[i % len(markers)],
-                        dashes=DASHES[i % len(DASHES)])
-            for i, name in enumerate(names)}
+    return Style(colour, markers[number % len(markers)], dashes=DASHES[number % len(DASHES)])
 
 
 def distinct_styles(technique_of: Mapping[str, str]) -> dict[str, Style]:
@@ -188,9 +182,7 @@ def shade(colour: str, index: int, count: int) -> str:
 
 def family_styles() -> dict[str, Style]:
     """A style per family of modes, with the colour of its first mode."""
-    markers = tuple(MARKERS.values())
-    return {family: Style(MODE_COLOURS[modes[0]] if modes else HYBRID_COLOUR,
-                          markers[i % len(markers)], dashes=DASHES[i % len(DASHES)])
+    return {family: numbered_style(MODE_COLOURS[modes[0]] if modes else HYBRID_COLOUR, i)
             for i, (family, modes) in enumerate(FAMILIES.items())}
 
 
@@ -206,9 +198,7 @@ def mode_styles(modes: Iterable[str]) -> dict[str, Style]:
         colour, i = known.get(name, (HYBRID_COLOUR, 0))
         for k, mode in enumerate(sorted(same)):
             known[mode] = shade(colour, k, len(same)), i + k
-    markers = tuple(MARKERS.values())
-    return {mode: Style(colour, markers[i % len(markers)], dashes=DASHES[i % len(DASHES)])
-            for mode, (colour, i) in known.items()}
+    return {mode: numbered_style(*look) for mode, look in known.items()}
 
 
 def phase_patch(phase: str) -> dict:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from plots.data.groups import grouped
 from plots.data.numbers import plural, shown
 from plots.data.reading import Row, Run
 
@@ -27,11 +28,8 @@ class Attribution(NamedTuple):
 
 
 def attributions(run: Run) -> list[Attribution]:
-    problems: dict[tuple[str, str, str], list[Row]] = {}
-    for row in run.attribution or []:
-        if not row["partner"]:
-            key = (row["primitive"], row["direction"], row["problem"])
-            problems.setdefault(key, []).append(row)
+    problems = grouped((row for row in run.attribution or [] if not row["partner"]),
+                       lambda row: (row["primitive"], row["direction"], row["problem"]))
     found = []
     for (primitive, direction, problem), rows in problems.items():
         total = next((row for row in rows if row["technique"] == "all"), None)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from plots.data.groups import grouped
 from plots.data.names import Rung, is_by_compiler, split_isa
 from plots.data.numbers import listed, milliseconds, percent, shown, times
 from plots.data.overview import StepComparison, best_rung, step_comparisons
@@ -80,9 +81,8 @@ def main_resource(ladder: Ladder) -> Resource | None:
 
 def main_resources(ladder: Ladder) -> list[Resource]:
     """Of each device the most threads on its fewest ranks; the CPU first."""
-    found: dict[str, list[Resource]] = {}
-    for r in resources_of(row for row in ladder.measured if row["technique"] != "vendor"):
-        found.setdefault(r.device, []).append(r)
+    found = grouped(resources_of(row for row in ladder.measured if row["technique"] != "vendor"),
+                    lambda resource: resource.device)
     return [[r for r in of_device if r.ranks == of_device[0].ranks][-1]
             for of_device in found.values()]
 

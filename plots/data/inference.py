@@ -50,7 +50,3 @@ def services(inference: Sequence[Row]) -> list[Service]:
             found[key] = Service(*key, row, layers)
         layers = []
     return list(found.values())
-
-
-def networks(found: Sequence[Service]) -> list[str]:
-    return list(dict.fromkeys(service.network for service in found))

@@ -11,7 +11,6 @@ import io
 import json
 import math
 import statistics
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 
 from plots.data import schema
 from plots.data.errors import InputError
+from plots.data.groups import grouped
 from plots.data.reading import Row, Run, read_json
 from plots.data.samples import median_with_interval
 from plots.data.trainings import Training, latest_trainings
@@ -167,16 +167,19 @@ def compare(run: Run, target: float | None = None) -> list[Compared]:
     """Every mode of train.csv in the order of the file, without simulated trainings. The target is
     that of modes.json by default."""
     target = target or recorded_target(run.folder) or DEFAULT_TARGET
-    found: dict[Setting, list[Training]] = defaultdict(list)
-    for training in latest_trainings([row for row in run.train or []
-                                     if row.get("network") and not row.get("platform")]):
-        found[setting_of(training[0])].append(training)
+    found = grouped(latest_trainings([row for row in run.train or []
+                                      if row.get("network") and not row.get("platform")]),
+                    lambda training: setting_of(training[0]))
     return [Compared(setting, trainings, target) for setting, trainings in found.items()]
 
 
 def setting_of(row: Row) -> Setting:
     return Setting(row["network"], row["mode"], row["use"], row["threads"] or 1, row["ranks"] or 1,
                    row["hosts"] or 1, row["batch"] or 0, row.get("optimizer") or "")
+
+
+def by_network(found: Iterable[Compared]) -> dict[str, list[Compared]]:
+    return grouped(found, lambda c: c.setting.network)
 
 
 def several_modes(found: Iterable[Compared]) -> bool:
@@ -226,9 +229,7 @@ def most_ranks(found: Sequence[Compared]) -> list[Compared]:
 
 def labels_of(found: Iterable[Compared]) -> dict[Setting, str]:
     """The mode, and what tells it apart from other settings of the same mode."""
-    settings: dict[str, list[Setting]] = {}
-    for c in found:
-        settings.setdefault(c.mode, []).append(c.setting)
+    settings = grouped((c.setting for c in found), lambda setting: setting.mode)
     return {setting: ", ".join([mode, *(part_of(setting, name) for name in Setting._fields
                                         if len({getattr(other, name) for other in same}) > 1)])
             for mode, same in settings.items() for setting in same}

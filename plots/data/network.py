@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from plots.data.groups import grouped
 from plots.data.names import is_rung
 from plots.data.numbers import binary_size, microseconds, percent, times
 from plots.data.ratios import latest
@@ -22,9 +23,7 @@ def all_reduce_rows(run: Run) -> list[Row]:
 
 def fastest(rows: Sequence[Row]) -> list[list[str]]:
     """One line per number of hosts, ranks and length."""
-    groups: dict[tuple, list[Row]] = {}
-    for row in rows:
-        groups.setdefault((row["hosts"], row["ranks"], vector_bytes(row)), []).append(row)
+    groups = grouped(rows, lambda row: (row["hosts"], row["ranks"], vector_bytes(row)))
     return [line for key in sorted(groups) for line in line_of(groups[key])]
 
 

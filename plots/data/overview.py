@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from plots.data import schema
+from plots.data.groups import grouped
 from plots.data.names import Rung
 from plots.data.ratios import Ladder, Resource, geometric_mean, mean_ratio
 from plots.data.reading import Row
-from plots.data.steps import Configuration, networks
+from plots.data.steps import Configuration, by_network
 
 # Columns of the rates that are not GB/s of what a problem reads and writes.
 GFLOPS = ("gflops_per_s", "GFLOP/s")
@@ -84,12 +85,9 @@ class StepComparison(NamedTuple):
 def step_comparisons(found: Sequence[Configuration]) -> list[StepComparison]:
     """One per network and resource: `best`, or else `cuda`, or else the fastest of our own."""
     lines = []
-    plain = [c for c in found if c.mode != "ablate"]
-    for network in networks(plain):
-        of_network = [c for c in plain if c.network == network]
+    for of_network in by_network(c for c in found if c.mode != "ablate").values():
         first = first_of(of_network, "serial") or first_of(of_network, "simd")
-        for resource in sorted({c.resource for c in of_network}):
-            here = [c for c in of_network if c.resource == resource]
+        for _, here in sorted(grouped(of_network, lambda c: c.resource).items()):
             own = (fastest(c for c in here if c.use == "best")
                    or fastest(c for c in here if c.use == "cuda")
                    or fastest(c for c in here if c.use not in ("vendor", "bf16", "cuda_tf32")))

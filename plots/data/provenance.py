@@ -12,6 +12,10 @@ class Provenance(NamedTuple):
     commit: str  # twelve digits, "(modified)" where the working tree had changes
     data: str
 
+    @property
+    def line(self) -> str:
+        return f"{self.machine}; commit {self.commit}; data: {self.data}"
+
 
 def provenance(run: Run) -> Provenance:
     environment = run.environment or {}

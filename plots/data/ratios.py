@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from plots.data.groups import grouped
 from plots.data.names import BY_MODEL, Rung, is_cpu, ladder_order, resolve_builds_on
 from plots.data.numbers import plural
 from plots.data.reading import Row, Run
@@ -62,9 +63,7 @@ def resources_of(rows: Iterable[Row]) -> list[Resource]:
 
 def first_and_last(resources: Sequence[Resource]) -> list[Resource]:
     """For every device and rank count, the fewest and the most threads."""
-    groups: dict[tuple[str, int], list[Resource]] = {}
-    for resource in sorted(resources):
-        groups.setdefault((resource.device, resource.ranks), []).append(resource)
+    groups = grouped(sorted(resources), lambda r: (r.device, r.ranks))
     return [r for group in groups.values() for r in sorted({group[0], group[-1]})]
 
 
@@ -233,8 +232,7 @@ class Ladder:
         """The row's speedup, with the bounds of the ratio to the serial row if there is one."""
         value = row["speedup_vs_serial"]
         if serial is None:
-            down, up = relative_bounds(row)
-            return Ratio(value, value * math.exp(-up), value * math.exp(down))
+            return Ratio(value, *rate_bounds(row, value))
         measured_now = self.time_ratio(serial, row)
         return Ratio(value, value * measured_now.low / measured_now.value,
                      value * measured_now.high / measured_now.value)
@@ -257,8 +255,7 @@ def ladders(run: Run) -> list[Ladder]:
     summary = latest(run.summary or [])
     samples = read_samples(run.samples or [])
     found = []
-    for primitive in dict.fromkeys(row["primitive"] for row in summary):
-        rows = [row for row in summary if row["primitive"] == primitive]
+    for primitive, rows in grouped(summary, lambda row: row["primitive"]).items():
         rungs = {row["variant"]: Rung(row["variant"], row["technique"], row["builds_on"],
                                       row["device"], row.get("idea") or "") for row in rows}
         timed = [row for row in rows if has_time(row)]

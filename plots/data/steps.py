@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from plots.data import schema
+from plots.data.groups import grouped
 from plots.data.ratios import Resource, resource_of
 from plots.data.reading import Row
 
@@ -59,10 +60,8 @@ def thread_sweep(step: Sequence[Row]) -> list[Configuration]:
 def measured(step: Sequence[Row]) -> list[Configuration]:
     """In the order of the file. A configuration without a total was interrupted and is left out; if
     one was measured again, the last measurement counts."""
-    groups: dict[tuple, list[Row]] = {}
-    for row in step:
-        key = (row["network"], row["use"], row["mode"], resource_of(row))
-        groups.setdefault(key, []).append(row)
+    groups = grouped(step,
+                     lambda row: (row["network"], row["use"], row["mode"], resource_of(row)))
     found = []
     for key, rows in groups.items():
         rows = last_measurement(rows)
@@ -87,8 +86,8 @@ def last_measurement(rows: list[Row]) -> list[Row]:
     return rows[totals[-2] + 1:totals[-1] + 1]
 
 
-def networks(found: Iterable[Configuration]) -> list[str]:
-    return list(dict.fromkeys(c.network for c in found))
+def by_network(found: Iterable[Configuration]) -> dict[str, list[Configuration]]:
+    return grouped(found, lambda c: c.network)
 
 
 def baseline(network: str, found: Iterable[Configuration]) -> Configuration:

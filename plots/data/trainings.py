@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from plots.data.groups import grouped
 from plots.data.numbers import plural
 from plots.data.reading import Row
 from plots.data.samples import median_with_interval
@@ -46,14 +47,9 @@ def latest_trainings(rows: Sequence[Row]) -> list[Training]:
 def groups_of(rows: Sequence[Row]) -> dict[str, list[Training]]:
     """The trainings that differ in nothing but the seed, by name."""
     trainings = latest_trainings(rows) if rows and "seed" in rows[0] else split_trainings(rows)
-    groups: dict[tuple, list[Training]] = {}
-    for number, training in enumerate(trainings):
-        row = training[0]
-        key = identity(row | {"seed": None}) if "seed" in row else (number,)
-        groups.setdefault(key, []).append(training)
-    same: dict[str, list[list[Training]]] = {}
-    for group in groups.values():
-        same.setdefault(name_of(group[0][0]), []).append(group)
+    groups = grouped(trainings, lambda training: identity(training[0] | {"seed": None})
+                     if "seed" in training[0] else id(training))
+    same = grouped(groups.values(), lambda group: name_of(group[0][0]))
     found: dict[str, list[Training]] = {}
     for plain, alike in same.items():
         differing = [column for column in ("use", "threads", "batch", "optimizer")

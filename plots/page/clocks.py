@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
-from plots.data.names import ladder_order
+from plots.data.groups import grouped
 from plots.data.numbers import number
 from plots.data.ratios import Ladder, geometric_mean, resource_of
-from plots.data.reading import Run
+from plots.data.reading import Row, Run
 from plots.data.samples import key_of
 from plots.page.markup import html_table
 
@@ -36,38 +36,34 @@ def clocks(run: Run, ladders: Sequence[Ladder]) -> tuple[str, Markup | None]:
             "works.", None)
 
 
-def counter_lines(ladders: Sequence[Ladder]) -> list[list[str]]:
-    lines = []
+def rows_of_rungs(ladders: Sequence[Ladder]) -> Iterator[tuple[list[str], list[Row]]]:
+    """The first cells of a line, and its rows."""
     for ladder in ladders:
         for rung in ladder.measured_rungs:
-            for resource in sorted({resource_of(row) for row in ladder.of(rung)}):
-                rows = [row for row in ladder.of(rung, None, resource) if row["cpi"]
-                        and row["flops"] and row["cycles"]]
-                if rows:
-                    lines.append([ladder.primitive, f"`{rung.name}`", resource.label,
-                                  number(geometric_mean(row["cycles"] / row["flops"]
-                                                        for row in rows), ".3g"),
-                                  number(geometric_mean(row["instructions"] / row["flops"]
-                                                        for row in rows
-                                                        if row["instructions"]), ".3g"),
-                                  number(geometric_mean(row["cpi"] for row in rows), ".2f"),
-                                  str(len(rows))])
+            for resource, rows in sorted(grouped(ladder.of(rung), resource_of).items()):
+                yield [ladder.primitive, f"`{rung.name}`", resource.label], rows
+
+
+def counter_lines(ladders: Sequence[Ladder]) -> list[list[str]]:
+    lines = []
+    for head, rows in rows_of_rungs(ladders):
+        rows = [row for row in rows if row["cpi"] and row["flops"] and row["cycles"]]
+        if rows:
+            cycles = geometric_mean(row["cycles"] / row["flops"] for row in rows)
+            instructions = geometric_mean(row["instructions"] / row["flops"]
+                                          for row in rows if row["instructions"])
+            cpi = geometric_mean(row["cpi"] for row in rows)
+            lines.append([*head, number(cycles, ".3g"), number(instructions, ".3g"),
+                          number(cpi, ".2f"), str(len(rows))])
     return lines
 
 
 def tsc_lines(run: Run, ladders: Sequence[Ladder]) -> list[list[str]]:
-    cycles: dict[tuple, list[float]] = {}
-    for row in run.samples or []:
-        if row["tsc_cycles"]:
-            cycles.setdefault(key_of(row), []).append(row["tsc_cycles"])
+    samples = grouped((row for row in run.samples or [] if row["tsc_cycles"]), key_of)
     lines = []
-    for ladder in ladders:
-        for rung in ladder_order(ladder.measured_rungs):
-            for resource in sorted({resource_of(row) for row in ladder.of(rung)}):
-                found = [statistics.median(cycles[key_of(row)]) / row["flops"]
-                         for row in ladder.of(rung, None, resource) if row["flops"]
-                         and key_of(row) in cycles]
-                if found:
-                    lines.append([ladder.primitive, f"`{rung.name}`", resource.label,
-                                  number(geometric_mean(found), ".3g"), str(len(found))])
+    for head, rows in rows_of_rungs(ladders):
+        found = [statistics.median(sample["tsc_cycles"] for sample in samples[key_of(row)])
+                 / row["flops"] for row in rows if row["flops"] and key_of(row) in samples]
+        if found:
+            lines.append([*head, number(geometric_mean(found), ".3g"), str(len(found))])
     return lines

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
 from markupsafe import Markup
 
 from plots.charts import style
@@ -109,12 +108,9 @@ def curve(trainings: list[Training], x: str, y: str) -> tuple[list, list] | None
     """The median over the seeds, with its interval if there are several."""
     if any(x not in row for training in trainings for row in training[:1]):
         return None
-    made = [thinned(points_of(training, x, y), MOST_POINTS) for training in trainings]
-    if len(made) == 1:
-        points = [(float(a), float(b)) for a, b in made[0]]
-        return (points, []) if points else None
-    found: np.ndarray = median_curve(made)
-    if not len(found):
+    found = median_curve([thinned(points_of(training, x, y), MOST_POINTS)
+                          for training in trainings]).tolist()
+    if not found:
         return None
-    return ([(float(a), float(b)) for a, b, _, _ in found],
-            [(float(a), float(c), float(d)) for a, _, c, d in found])
+    return ([(across, median) for across, median, _, _ in found],
+            [(across, low, high) for across, _, low, high in found] if len(trainings) > 1 else [])

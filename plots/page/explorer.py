@@ -10,7 +10,8 @@ from plots.data import schema
 from plots.data.numbers import plural
 from plots.data.ratios import has_time, resource_of
 from plots.data.reading import Row, Run
-from plots.page.verdicts import Verdict, key_of_row
+from plots.data.samples import key_of
+from plots.page.verdicts import Verdict
 
 # Columns with few values are numbers of an entry of their list.
 TEXTS = ("primitive", "direction", "variant", "technique", "suite", "problem", "shape", "precision",
@@ -77,7 +78,7 @@ def data(rows: Sequence[Row], verdicts: Mapping[tuple, Verdict]) -> dict[str, An
                           else command or 0
                           for row in rows]
     if verdicts:
-        judged = [verdicts.get(key_of_row(row)) for row in rows]
+        judged = [verdicts.get(key_of(row)) for row in rows]
         columns["verdict"] = [v.verdict if v else "" for v in judged]
         columns["ratio"] = [rounded(v.ratio) if v else None for v in judged]
     return {"texts": {name: list(values) for name, values in texts.items() if values},

@@ -74,7 +74,9 @@ def html_table(labels: list[str], rows: list[list[str]], text_columns: int,
                   f'<thead>{row(labels, "th")}</thead><tbody>{body}</tbody></table></div>')
 
 
-def html(text: str) -> Markup:
+def html(text: str | None) -> Markup | None:
+    if not text:
+        return None
     out = []
     for block in text.split("\n\n"):
         found = tables_of(block)

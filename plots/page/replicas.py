@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from markupsafe import Markup
-
 from plots.data import network
 from plots.data.names import is_rung
 from plots.data.ratios import rate_bounds
@@ -23,15 +21,11 @@ LARGE = {"width": 560, "height": 300}  # of a chart: two beside each other
 
 def replicas(run: Run) -> dict[str, Any]:
     parts = [part for name, title in ALL_REDUCE if (part := all_reduce(run, name, title))]
-    return {"all_reduce": parts, "peers": html_of(blocks.all_reduce_peers(run)),
-            "modes": html_of(blocks.training_modes(run, "modes") or blocks.training_modes(run)),
-            "hosts": html_of(blocks.training_modes(run, "modes/hosts")),
-            "data_parallel": html_of(blocks.data_parallel_peers(run)),
-            "simulation": html_of(blocks.simulation(run)), "scaling": scaling(run)}
-
-
-def html_of(text: str | None) -> Markup | None:
-    return markup.html(text) if text else None
+    return {"all_reduce": parts, "peers": markup.html(blocks.all_reduce_peers(run)),
+            "modes": markup.html(blocks.training_modes(run, "modes") or blocks.training_modes(run)),
+            "hosts": markup.html(blocks.training_modes(run, "modes/hosts")),
+            "data_parallel": markup.html(blocks.data_parallel_peers(run)),
+            "simulation": markup.html(blocks.simulation(run)), "scaling": scaling(run)}
 
 
 def all_reduce(run: Run, name: str, title: str) -> dict[str, Any] | None:

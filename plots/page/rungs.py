@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from plots.data.ceilings import peaks
 from plots.data.chain import chain_of, interval, main_resource
+from plots.data.groups import grouped
 from plots.data.names import Rung, resolve_builds_on, split_isa
 from plots.data.numbers import MISSING, percent, shown
 from plots.data.overview import best_rung, parts_of
@@ -124,9 +125,7 @@ def rung_sections(run: Run, found: Sequence[Ladder], root: Path, build: Path) ->
     for ladder in found:
         expected = sources.expected_gains(root, ladder.primitive)
         known = sources.find_sources(root, ladder.primitive)
-        families: dict[str, list[Rung]] = {}
-        for rung in ladder.rungs:
-            families.setdefault(split_isa(rung.name)[0], []).append(rung)
+        families = grouped(ladder.rungs, lambda rung: split_isa(rung.name)[0])
         sections = [section_of(run, ladder, family, rungs, known, expected, root, build)
                     for family, rungs in families.items()]
         chain = chain_of(ladder)
@@ -231,19 +230,19 @@ def losses(ladder: Ladder, rung: Rung) -> list[str]:
     base = ladder.base_of(rung)
     found: list[tuple[float, str]] = []
     below = ladder.of(base) if base else []
-    libraries: dict[tuple, list[Row]] = {}
-    for row in ladder.measured:
-        if row["technique"] == "vendor" and rung.technique != "vendor":
-            libraries.setdefault((problem_key(row), resource_of(row), row["precision"]),
-                                 []).append(row)
+
+    def place_of(row: Row) -> tuple:
+        return problem_key(row), resource_of(row), row["precision"]
+
+    libraries = grouped((row for row in ladder.measured if row["technique"] == "vendor"
+                         and rung.technique != "vendor"), place_of)
     for row in ladder.of(rung):
         where = f"{row['direction']} {row['problem']}, {resource_of(row).label}"
         slow = matching(row, below)
         ratio = ladder.time_ratio(slow, row) if slow is not None else None
         if base and ratio and ratio.high < 1:
             found.append((ratio.value, f"{where}: {shown(ratio.value)} as fast as {base.name}"))
-        fastest = min(libraries.get((problem_key(row), resource_of(row), row["precision"]), []),
-                      key=lambda r: r["median_s"], default=None)
+        fastest = min(libraries.get(place_of(row), []), key=lambda r: r["median_s"], default=None)
         if fastest is not None:
             ratio = ladder.time_ratio(fastest, row)
             if ratio.high < 1:

@@ -13,28 +13,15 @@ from plots.data import instruction_sets, schema
 from plots.data.chain import main_chain, main_resource, main_step, sentence
 from plots.data.errors import InputError
 from plots.data.files import replace_file
-from plots.data.numbers import percent, plural, times
-from plots.data.overview import best_rung, counts, parts_of
+from plots.data.numbers import plural
+from plots.data.overview import BestRung, best_rung, counts, parts_of
 from plots.data.provenance import Provenance, provenance
-from plots.data.ratios import Ladder, ladders, latest
+from plots.data.ratios import ladders, latest
 from plots.data.reading import Run, load_run
 from plots.page import svg, write
 
 INDEX = "index.html"
 LOCAL = "local"  # everyday runs, which are not published
-
-
-class Line(NamedTuple):
-    """The best rung of a primitive on one resource of a run. Geometric means over the problems."""
-    primitive: str
-    on: str
-    rung: str
-    technique: str
-    over_first: str
-    over_vendor: str
-    over_vendor_equal: str
-    of_roof: str
-    problems: int
 
 
 class Entry(NamedTuple):
@@ -47,7 +34,7 @@ class Entry(NamedTuple):
     sentence: Markup    # empty without two rungs of a ladder or two builds of a rung
     trainings: str      # empty if there are none
     statuses: dict[str, int]
-    lines: list[Line]
+    best: list[tuple[str, str, BestRung]]  # primitive, where it ran
 
 
 @dataclass
@@ -113,18 +100,9 @@ def entry_of(run: Run, name: str, link: str) -> Entry:
                  else instruction_sets.sentence(builds, peak) if builds else Markup(""),
                  trainings(run),
                  counts(latest(run.summary or [])),
-                 [line for ladder in found for name, direction in parts_of(ladder)
-                  if (line := line_of(ladder, name, direction))])
-
-
-def line_of(ladder: Ladder, name: str, direction: str | None) -> Line | None:
-    resource = main_resource(ladder)
-    best = best_rung(ladder, direction, resource) if resource else None
-    if best is None:
-        return None
-    return Line(name, resource.label, best.rung.name, best.rung.technique,
-                times(best.over_first), times(best.over_vendor), times(best.over_vendor_equal),
-                percent(best.percent_of_roof), best.problems)
+                 [(name, resource.label, best) for ladder in found
+                  if (resource := main_resource(ladder)) for name, direction in parts_of(ladder)
+                  if (best := best_rung(ladder, direction, resource))])
 
 
 def trainings(run: Run) -> str:

@@ -11,8 +11,8 @@ from plots.data.chain import main_step
 from plots.data.names import is_cpu, ladder_order, technique_in_name
 from plots.data.ratios import Ladder, Resource, is_set_apart, resource_of
 from plots.data.reading import Row, Run
-from plots.data.steps import Configuration, configurations, networks
-from plots.page.shapes import networks as known_networks
+from plots.data.steps import Configuration, by_network, configurations
+from plots.page.shapes import networks
 
 UPDATE = "all parameters"  # the operations of the update, which summary.csv measures as one
 
@@ -72,16 +72,17 @@ def swap_data(run: Run, ladders: list[Ladder], root: Path) -> dict[str, Any] | N
              and is_cpu(c.resource.device)]
     if not found:
         return None
-    described = known_networks(root)
+    described = networks(root)
     problems = {problem_name(row): ladder.primitive for ladder in ladders for row in ladder.measured
                 if resource_of(row).ranks == 1}
     techniques = {row["variant"]: row["technique"] for ladder in ladders for row in ladder.measured}
     data: dict[str, Any] = {"networks": {}, "techniques": techniques}
     main = main_step(run)  # of the first screen
-    for network in sorted(networks(found), key=lambda name: not main or name != main.own.network):
+    for network, here in sorted(by_network(found).items(),
+                                key=lambda item: not main or item[0] != main.own.network):
         optimizer = described[network].optimizer if network in described else None
         threads: dict[str, Any] = {}
-        for c in (c for c in found if c.network == network):
+        for c in here:
             made = operations(c, problems, optimizer)
             place = threads.setdefault(c.resource.label,
                                        {"uses": {}, "alone": {}, "operations": []})

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from plots.data import schema
 from plots.data.errors import InputError
+from plots.data.groups import grouped
 from plots.data.numbers import milliseconds
 from plots.data.reading import Run, read_text
 from plots.page import svg
@@ -146,11 +147,9 @@ def picture(found: list[Step]) -> Markup:
 
 def section(run: Run) -> list[dict]:
     """Of each network, its name, picture and the phases in it."""
-    by_network: dict[str, list[Step]] = {}
-    for step in steps(run.folder / schema.TRACE_FILE):
-        by_network.setdefault(step.network, []).append(step)
     found = []
-    for network, all_steps in by_network.items():
+    every = steps(run.folder / schema.TRACE_FILE)
+    for network, all_steps in grouped(every, lambda step: step.network).items():
         if drawn := [step for step in chosen(all_steps) if step.lanes]:
             present = {o.phase for step in drawn for lane in step.lanes.values() for o in lane}
             found.append({"network": network, "picture": picture(drawn),

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from plots.data.ratios import has_time, latest
-from plots.data.reading import Row, Run
+from plots.data.reading import Run
+from plots.data.samples import key_of
 
 SCHEMA_VERSION = 2  # of the JSON of compare
 NOT_JUDGED = "not judged"
@@ -31,11 +32,6 @@ class Comparison:
     rungs: Sequence[dict[str, Any]] = ()
     totals: Mapping[str, int] = field(default_factory=dict)
     why_not: str = ""  # no verdicts, because
-
-
-def key_of_row(row: Mapping[str, Any]) -> tuple:
-    return (row["primitive"], row["direction"], row["problem"], row["variant"], row["threads"] or 1,
-            row["ranks"] or 1)
 
 
 def compare(run: Run, base: Run, program: Path) -> Comparison:
@@ -60,7 +56,7 @@ def compare(run: Run, base: Run, program: Path) -> Comparison:
         answer, why_not = None, f"{program.name} compare wrote schema_version {version!r}"
     if answer is None:
         return Comparison(name, ratios_of_medians(run, base), why_not=why_not)
-    rows = {key_of_row(row): Verdict(row["verdict"], row["ratio"]) for row in answer["rows"]}
+    rows = {key_of(row): Verdict(row["verdict"], row["ratio"]) for row in answer["rows"]}
     return Comparison(name, rows, answer["rungs"], answer["totals"])
 
 
@@ -72,11 +68,9 @@ def last_line(text: str) -> str:
 
 
 def ratios_of_medians(run: Run, base: Run) -> dict[tuple, Verdict]:
-    before: dict[tuple, Row] = {key_of_row(row): row
-                                for row in latest(base.summary or []) if has_time(row)}
-    return {key_of_row(row): Verdict(NOT_JUDGED,
-                                     row["median_s"] / before[key_of_row(row)]["median_s"])
-            for row in latest(run.summary or []) if has_time(row) and key_of_row(row) in before}
+    before = {key_of(row): row["median_s"] for row in latest(base.summary or []) if has_time(row)}
+    return {key_of(row): Verdict(NOT_JUDGED, row["median_s"] / before[key_of(row)])
+            for row in latest(run.summary or []) if has_time(row) and key_of(row) in before}
 
 
 def sentence(found: Comparison) -> str:

@@ -21,7 +21,7 @@ from markupsafe import Markup
 from plots.data import instruction_sets, schema, spread
 from plots.data.errors import InputError
 from plots.data.files import replace_file
-from plots.data.numbers import number, plural
+from plots.data.numbers import number, percent, plural, times
 from plots.data.provenance import provenance
 from plots.data.ratios import ladders, latest
 from plots.data.reading import Run
@@ -79,13 +79,10 @@ def render(run: Run, base: Run | None, root: Path, program: Path) -> tuple[str, 
     groups = rungs.rung_sections(run, found, root, program.parent)
     environment = run.environment or {}
     swap_data = swap.swap_data(run, found, root)
-    step_block = blocks.steps(run)
-    inference_block = blocks.inference(run)
     attributions = attribution.section(run)
     first = first_screen.first_screen(run, found, rungs.ideas(found, root))
     peak = instruction_sets.peak_of_each(run)
     builds = instruction_sets.builds(found, peak)
-    machine = blocks.machine(run)
     clock_sentence, clock_table = clocks.clocks(run, found)
     facts: dict[str, Any] = {
         "run": run.folder.resolve().name,
@@ -95,8 +92,8 @@ def render(run: Run, base: Run | None, root: Path, program: Path) -> tuple[str, 
         "comparison": comparison,
         "comparison_sentence": verdicts.sentence(comparison) if comparison else "",
         "swap": embedded(swap_data) if swap_data else None,
-        "steps": markup.html(step_block) if step_block else None,
-        "inference": markup.html(inference_block) if inference_block else None,
+        "steps": markup.html(blocks.steps(run)),
+        "inference": markup.html(blocks.with_source(run, blocks.inference_tables(run))),
         "timelines": timeline.section(run),
         "groups": groups, "cut": "",
         "gain_labels": rungs.GAIN_LABELS,
@@ -113,7 +110,7 @@ def render(run: Run, base: Run | None, root: Path, program: Path) -> tuple[str, 
         if builds else None,
         "is_of_sets": builds and not (attributions or first["chain"] or first["step"]),
         "of_own_peak": instruction_sets.sentence(builds, peak) if builds else "",
-        "machine": markup.html(machine) if machine else None,
+        "machine": markup.html(blocks.machine(run)),
         "quiet": environment.get("quiet_sentence") or "",
         "noise": noise_line(run),
         "spread": spread.of_run(run),
@@ -136,12 +133,11 @@ def templates() -> jinja2.Environment:
     made = jinja2.Environment(loader=jinja2.FileSystemLoader(HERE / "templates"), autoescape=True,
                               trim_blocks=True,
                               lstrip_blocks=True, undefined=jinja2.StrictUndefined)
-    made.globals["file"] = lambda name: Markup(
-        (HERE / "templates" / name).read_text(encoding="utf-8"))
     made.filters["inline"] = markup.inline
-    made.globals["html_table"] = markup.html_table
-    made.globals["text_on"] = svg.text_on
-    made.globals["failed_lines"] = explorer.failed_lines
+    made.globals |= {
+        "file": lambda name: Markup((HERE / "templates" / name).read_text(encoding="utf-8")),
+        "html_table": markup.html_table, "text_on": svg.text_on, "times": times,
+        "percent": percent, "failed_lines": explorer.failed_lines}
     return made
 
 

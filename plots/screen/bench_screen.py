@@ -85,10 +85,9 @@ def wrapped(text: str, lines: int) -> str:
 
 
 def heading(run: Run) -> str:
-    source = provenance(run)
-    line = f"{source.machine}; commit {source.commit}; data: {source.data}"
     sentence = (run.environment or {}).get("quiet_sentence") or ""
-    return "\n".join([clipped(line, WIDTH), *([wrapped(sentence, 1)] if sentence else [])])
+    return "\n".join([clipped(provenance(run).line, WIDTH),
+                      *([wrapped(sentence, 1)] if sentence else [])])
 
 
 def rungs_block(found: Sequence[Ladder]) -> str:

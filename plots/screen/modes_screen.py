@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plots.data import schema
-from plots.data.modes import CSV_FILE, Compared, most_ranks
+from plots.data.modes import CSV_FILE, Compared, by_network, most_ranks
 from plots.data.numbers import MISSING
 from plots.data.provenance import provenance
 from plots.data.reading import Run
 from plots.screen.next_commands import shown_path
 from plots.screen.text import WIDTH, clipped, columns
-from plots.tables.mode_tables import by_network, rows_of, title_of
+from plots.tables.mode_tables import rows_of, title_of
 
 ON_SCREEN = ("mode", "samples/s", "x single", "bytes", "exposed", "waiting", "stale", "to target",
              "accuracy")
@@ -22,13 +22,12 @@ FIRST_CHARTS = ("modes-time-*", "modes-convergence-*", "modes-*")
 
 def render(run: Run, found: Sequence[Compared]) -> str:
     """Every mode on its most ranks."""
-    source = provenance(run)
     network = (run.environment or {}).get("network")
-    lines = [f"{source.machine}; commit {source.commit}; data: {source.data}"]
+    lines = [provenance(run).line]
     if any(c.setting.hosts > 1 for c in found):
         lines.append(f"Network: {network or 'not recorded'}")
     blocks = ["\n".join(clipped(line, WIDTH) for line in lines)]
-    for here in by_network(most_ranks(found)):
+    for here in by_network(most_ranks(found)).values():
         rows = [screen_row(row) for row in rows_of(here)]
         blocks.append(f"{title_of(here)}\n{columns(ON_SCREEN, rows, 1)}")
     return "\n\n".join([*blocks, files(run.folder)])

@@ -40,6 +40,7 @@ from pathlib import Path
 
 from plots.data import attribution, modes, network, schema, spread
 from plots.data.chain import Bar, best_of_branch, groups_of, main_chain
+from plots.data.groups import grouped
 from plots.data.inference import services
 from plots.data.instruction_sets import Builds, builds, peak_of_each
 from plots.data.names import Rung, is_rung, split_isa
@@ -55,9 +56,9 @@ from plots.data.numbers import (
 )
 from plots.data.overview import best_rung, fastest, parts_of
 from plots.data.provenance import provenance
-from plots.data.ratios import Ladder, Resource, ladders, mean_ratio, resources_of
+from plots.data.ratios import Ladder, ladders, mean_ratio, resources_of
 from plots.data.reading import Row, Run, load_run, read_json, read_table
-from plots.data.steps import Configuration, baseline, configurations, networks, thread_sweep
+from plots.data.steps import baseline, by_network, configurations, thread_sweep
 from plots.data.trainings import name_of, split_trainings
 from plots.tables import markdown, mode_tables
 
@@ -75,11 +76,11 @@ def known_blocks(run: Run, primitives: Iterable[str]) -> dict[str, Block]:
         "directions": lambda _: summary(run, by_direction=True),
         "steps": lambda _: steps(run),
         "steps-over-ranks": lambda _: steps_over_ranks(run),
-        "inference": lambda _: inference(run),
+        "inference": lambda _: with_source(run, inference_tables(run)),
         "instruction-sets": lambda _: instruction_sets(run.folder / "instruction_sets"),
         "thread-sweep": lambda _: sweep(run),
         "peers": lambda _: peers(run),
-        "training": lambda _: training(run),
+        "training": lambda _: with_source(run, training_table(run), "\n\n"),
         "data-parallel-peers": lambda _: data_parallel_peers(run),
         "modes": lambda _: training_modes(run, "modes") or training_modes(run),
         **{f"modes-{family.replace(' ', '-')}": lambda _, family=family: training_modes(
@@ -106,8 +107,16 @@ def chart(path: Path, folder: Path) -> str:
 
 
 def source(run: Run) -> str:
-    machine, commit, data = provenance(run)
-    return f"{machine}; commit {commit}; data: {data}; run `{run.folder.resolve().name}`."
+    return f"{provenance(run).line}; run `{run.folder.resolve().name}`."
+
+
+def with_source(run: Run, text: str | None, between: str = " ") -> str | None:
+    return f"{source(run)}{between}{text}" if text else None
+
+
+def source_and_network(run: Run) -> str:
+    where = (run.environment or {}).get("network")
+    return source(run) + (f" Network: {where}." if where else "")
 
 
 def machine(run: Run) -> str | None:
@@ -135,7 +144,7 @@ def machine(run: Run) -> str | None:
     }
     rows = [(name, markdown.cell(value)) for name, value in facts.items()
             if value not in (None, "")]
-    return f"{source(run)}\n\n" + markdown.table(("", ""), rows, 2)
+    return with_source(run, markdown.table(("", ""), rows, 2), "\n\n")
 
 
 def first_part(version: object) -> str:
@@ -284,10 +293,10 @@ def steps(run: Run) -> str | None:
     parts = [f"{source(run)} Milliseconds per step; over ranks the mode is synchronous where none "
              "is named."]
     phases = ("forward", "backward", "update")
-    for name in networks(found):
-        base = baseline(name, found)
+    for name, here in by_network(found).items():
+        base = baseline(name, here)
         rows = []
-        for c in (c for c in found if c.network == name):
+        for c in here:
             usual = ("", "single", "ablate", *["synchronous"] * (c.resource.ranks > 1))
             rows.append([f"`{c.use}`",
                          c.resource.label + (f", {c.mode}" if c.mode not in usual else ""),
@@ -299,24 +308,19 @@ def steps(run: Run) -> str | None:
     return "\n\n".join(parts)
 
 
-def inference(run: Run) -> str | None:
-    tables = inference_tables(run)
-    return f"{source(run)} {tables}" if tables else None
-
-
 def inference_tables(run: Run) -> str | None:
     """One table per network."""
     found = services(run.inference or [])
     if not found:
         return None
     parts = ["Milliseconds of a request; the layers that take most of it."]
-    for name in dict.fromkeys(service.network for service in found):
+    for name, here in grouped(found, lambda service: service.network).items():
         rows = [[f"`{s.use}`", s.place, str(s.batch), milliseconds(s.total["median_s"]),
                  *(milliseconds(s.total[column]) for column in ("p90_s", "p99_s", "max_s")),
                  number(s.total["samples_per_s"], ".4g"),
                  ", ".join(f"{row['layer']} {row['share']:.0f} %"
                            for row in s.slowest_layers[:2]) or MISSING]
-                for s in found if s.network == name]
+                for s in here]
         labels = ("rungs", "on", "batch", "median", "p90", "p99", "longest", "samples/s", "layers")
         parts += [f"**{name}**", markdown.table(labels, rows, 2)]
     return "\n\n".join(parts)
@@ -326,8 +330,7 @@ def instruction_sets(folder: Path) -> str | None:
     if not folder.is_dir():
         return None
     run = load_run(folder, ("environment", "ceilings", "summary"))
-    table = instruction_sets_table(run)
-    return f"{source(run)} {table}" if table else None
+    return with_source(run, instruction_sets_table(run))
 
 
 def instruction_sets_table(run: Run) -> str | None:
@@ -355,8 +358,7 @@ def instruction_sets_text(found: Sequence[Builds], peak: dict[str, float]) -> st
 
 
 def sweep(run: Run) -> str | None:
-    table = sweep_table(run)
-    return f"{source(run)} {table}" if table else None
+    return with_source(run, sweep_table(run))
 
 
 def sweep_table(run: Run) -> str | None:
@@ -389,10 +391,8 @@ def peers(run: Run) -> str | None:
     about = read_json(folder / "environment.json")
     if not step or not about:
         return None
-    groups: dict[tuple[str, Resource], list[Configuration]] = {}
-    for c in configurations(step):
-        groups.setdefault((c.network, c.resource), []).append(c)
     rows = []
+    groups = grouped(configurations(step), lambda c: (c.network, c.resource))
     for (name, resource), found in groups.items():
         own, vendor, peer = (fastest(c for c in found if c.use == use)
                              for use in ("best", "vendor", "pytorch"))
@@ -422,9 +422,8 @@ def all_reduce(run: Run, name: str = "") -> str | None:
     rows = network.fastest(network.all_reduce_rows(ranks))
     if not rows:
         return None
-    where = (ranks.environment or {}).get("network")
-    about = source(ranks) + (f" Network: {where}." if where else "")
-    return f"{about} Times in us.\n\n" + markdown.table(network.LABELS, rows, 0)
+    return (f"{source_and_network(ranks)} Times in us.\n\n"
+            + markdown.table(network.LABELS, rows, 0))
 
 
 def all_reduce_peers(run: Run) -> str | None:
@@ -432,12 +431,6 @@ def all_reduce_peers(run: Run) -> str | None:
     folder = run.folder / "all_reduce/peers"
     rows = [row for row in read_table(folder / "peers_all_reduce.csv", []) or []
             if row["status"] == "ok"]
-    if not rows:
-        return None
-    return peers_table(rows)
-
-
-def peers_table(rows: Sequence[Row]) -> str:
     ours = "stepladder "
     libraries = list(dict.fromkeys(row["library"] for row in rows
                                    if not row["library"].startswith(ours)))
@@ -464,7 +457,7 @@ def peers_table(rows: Sequence[Row]) -> str:
         parts += [f"**{plural(ranks, 'rank')}**; library: the fastest",
                   markdown.table(labels, lines, 0), "Microseconds of each library:",
                   markdown.table(["length", *libraries], beside, 0)]
-    return "\n\n".join(parts)
+    return "\n\n".join(parts) or None
 
 
 def simulation(run: Run) -> str | None:
@@ -511,9 +504,7 @@ def training_modes(run: Run, name: str = "", family: str | None = None) -> str |
     if family:
         found = [c for c in found if c.mode == modes.SINGLE or modes.family_of(c.mode) == family]
     table = mode_tables.markdown_tables(found)
-    where = (compared.environment or {}).get("network")
-    about = source(compared) + (f" Network: {where}." if where else "")
-    return f"{about}\n\n{table}" if table else None
+    return f"{source_and_network(compared)}\n\n{table}" if table else None
 
 
 def data_parallel_peers(run: Run) -> str | None:
@@ -539,11 +530,6 @@ def data_parallel_peers(run: Run) -> str | None:
     return (f"PyTorch {about['pytorch']} with DistributedDataParallel over gloo; medians of "
             f"{about['rounds']} rounds in turns, one thread per rank.\n\n"
             + markdown.table(labels, lines, 3))
-
-
-def training(run: Run) -> str | None:
-    table = training_table(run)
-    return f"{source(run)}\n\n{table}" if table else None
 
 
 def training_table(run: Run) -> str | None:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from plots.data.modes import Compared, Interval, fastest_first, labels_of, several_modes, speedup
+from plots.data.modes import (
+    Compared,
+    Interval,
+    by_network,
+    fastest_first,
+    labels_of,
+    several_modes,
+    speedup,
+)
 from plots.data.numbers import MISSING, binary_size, number, percent, times
 from plots.tables import markdown
 
@@ -18,12 +26,7 @@ def markdown_tables(found: Sequence[Compared]) -> str | None:
         return None
     return "\n\n".join(f"{title_of(here)}\n\n" + markdown.table(
         LABELS, [[f"`{mode}`", *cells] for mode, *cells in rows_of(here)], 1)
-                       for here in by_network(found))
-
-
-def by_network(found: Sequence[Compared]) -> list[list[Compared]]:
-    networks = dict.fromkeys(c.setting.network for c in found)
-    return [[c for c in found if c.setting.network == network] for network in networks]
+                       for here in by_network(found).values())
 
 
 def title_of(found: Sequence[Compared]) -> str:

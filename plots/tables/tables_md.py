@@ -14,7 +14,7 @@ from plots.data.overview import counts
 from plots.data.provenance import provenance
 from plots.data.ratios import Ladder, Resource, ladders, latest, mean_ratio, resources_of
 from plots.data.reading import Row, Run
-from plots.data.steps import Configuration, baseline, configurations, networks
+from plots.data.steps import Configuration, baseline, by_network, configurations
 from plots.tables import blocks, markdown, mode_tables
 
 
@@ -25,11 +25,9 @@ def write(run: Run) -> Path:
 
 
 def render(run: Run) -> str:
-    parts = [heading(run)]
     found_ladders = ladders(run)
-    best = blocks.summary_table(found_ladders, by_direction=True)
-    if best:
-        parts.append(f"## Best rungs\n\n{best}")
+    parts = [heading(run),
+             *titled("Best rungs", blocks.summary_table(found_ladders, by_direction=True))]
     for ladder in found_ladders:
         parts.append(f"## {ladder.primitive}")
         parts += [ladder_section(ladder, direction) for direction in ladder.directions]
@@ -37,30 +35,22 @@ def render(run: Run) -> str:
         rows = latest(run.summary)
         parts += [rows_section(rows), *reason_sections(rows)]
     if run.step is not None:
-        found = configurations(run.step)
-        parts += [step_section(found, network) for network in networks(found)]
-    sets = blocks.instruction_sets_table(run)
-    if sets:
-        parts.append(f"## Instruction sets\n\n{sets}")
-    sweep = blocks.sweep_table(run)
-    if sweep:
-        parts.append(f"## Thread sweep\n\n{sweep}")
-    inference = blocks.inference_tables(run)
-    if inference:
-        parts.append(f"## Inference\n\n{inference}")
-    compared = mode_tables.markdown_tables(modes.compare(run))
-    if compared:
-        parts.append(f"## Training modes\n\n{compared}")
-    training = blocks.training_table(run)
-    if training:
-        parts.append(f"## Training\n\n{training}")
-    parts.append(files_section(run.folder))
+        parts += [step_section(network, found)
+                  for network, found in by_network(configurations(run.step)).items()]
+    parts += [*titled("Instruction sets", blocks.instruction_sets_table(run)),
+              *titled("Thread sweep", blocks.sweep_table(run)),
+              *titled("Inference", blocks.inference_tables(run)),
+              *titled("Training modes", mode_tables.markdown_tables(modes.compare(run))),
+              *titled("Training", blocks.training_table(run)), files_section(run.folder)]
     return "\n\n".join(parts) + "\n"
 
 
+def titled(title: str, table: str | None) -> list[str]:
+    return [f"## {title}\n\n{table}"] if table else []
+
+
 def heading(run: Run) -> str:
-    source = provenance(run)
-    lines = ["# Results", f"{source.machine}; commit {source.commit}; data: {source.data}.",
+    lines = ["# Results", f"{provenance(run).line}.",
              (run.environment or {}).get("quiet_sentence") or "",
              "Ratios are geometric means over the problems. The columns ok to skipped count rows "
              "by status; noisy counts the ok rows with a wide confidence interval."]
@@ -114,12 +104,11 @@ def reason_sections(summary: Sequence[Row]) -> list[str]:
     return sections
 
 
-def step_section(found: Sequence[Configuration], network: str) -> str:
-    here = [c for c in found if c.network == network]
+def step_section(network: str, here: Sequence[Configuration]) -> str:
     phases = sorted({phase for c in here for phase in c.phases},
                     key=lambda phase: (*schema.PHASES, phase).index(phase))
     modes = {c.mode for c in here} != {here[0].mode}
-    base = baseline(network, found)
+    base = baseline(network, here)
     labels = ["use", *(["mode"] if modes else []), "on", "step", *phases, "plans alone",
               "step / alone", f"over {base.use}"]
     lines = []
