@@ -294,8 +294,8 @@ class Results:
         if self.rows.get((library, count), {}).get("status") == "failed":
             return
         self.seconds.setdefault((library, count), []).extend(seconds)
-        self.samples += [[library, count, round_number, iterations or "", f"{s:.6g}"]
-                         for s in seconds]
+        self.samples += [{"library": library, "count": count, "round": round_number,
+                          "iterations": iterations or "", "seconds": s} for s in seconds]
         self.set(library, count, verified="yes", status="ok", reason="", **fields)
 
     def median(self, library, count):
@@ -308,26 +308,48 @@ class Results:
             seconds = self.seconds.get((library, count))
             if row.get("status") == "ok" and seconds:
                 low, high = interval(seconds)
-                row.update(median_s=f"{statistics.median(seconds):.6g}", ci_low_s=f"{low:.6g}",
-                           ci_high_s=f"{high:.6g}", repetitions=len(seconds))
-        with (self.out / "peers_all_reduce.csv").open("w", newline="") as file:
-            rows = csv.DictWriter(file, COLUMNS["peers_all_reduce"], restval="",
-                                  lineterminator="\n")
-            rows.writeheader()
-            rows.writerows(self.rows.values())
-        with (self.out / "peers_all_reduce_samples.csv").open("w", newline="") as file:
-            rows = csv.writer(file, lineterminator="\n")
-            rows.writerow(COLUMNS["peers_all_reduce_samples"])
-            rows.writerows(self.samples)
+                row.update(median_s=statistics.median(seconds), ci_low_s=low, ci_high_s=high,
+                           repetitions=len(seconds))
+        for name, rows in (("peers_all_reduce", self.rows.values()),
+                           ("peers_all_reduce_samples", self.samples)):
+            write_rows(self.out / f"{name}.csv", COLUMNS[name], rows)
 
 
-def write_columns(out):
-    """Adds our tables to those of other programs in the same folder."""
+def write_columns(out, tables):
+    """Adds the tables to those of other programs in the same folder."""
     path = out / "columns.json"
     content = json.loads(path.read_text()) if path.exists() else {"schema_version": 1, "tables": {}}
-    for name, columns in COLUMNS.items():
+    for name, columns in tables.items():
         content["tables"][name] = [{"name": c, "type": kind} for c, kind in columns.items()]
     path.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def write_rows(path, columns, rows):
+    """A CSV file; numbers have six digits."""
+    with path.open("w", newline="") as file:
+        table = csv.DictWriter(file, columns, restval="", lineterminator="\n")
+        table.writeheader()
+        table.writerows({name: f"{value:.6g}" if isinstance(value, float) else value
+                         for name, value in row.items()} for row in rows)
+
+
+def described(file, networks):
+    """The descriptions of all networks of the file, which must have these."""
+    known = json.loads(Path(file).read_text())
+    for network in networks:
+        if network not in known:
+            raise SystemExit(f"peers: {file} has no network '{network}'; it has {', '.join(known)}")
+    return known
+
+
+def answer_of(command, threads=None):
+    """The JSON in the last line that a program prints, with its threads bound to cores."""
+    places = {"OMP_NUM_THREADS": str(threads), "OMP_PLACES": "cores", "OMP_PROC_BIND": "close"}
+    done = subprocess.run(command, capture_output=True, text=True,
+                          env=os.environ | (places if threads else {}))
+    if done.returncode != 0:
+        raise RuntimeError(last_line(done.stderr))
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def size_text(size):
@@ -396,7 +418,7 @@ def main():
     cores = len(os.sched_getaffinity(0))
     for folder in (options.out, options.build):
         folder.mkdir(parents=True, exist_ok=True)
-    write_columns(options.out)
+    write_columns(options.out, COLUMNS)
     results = Results(options.out, options.ranks)
 
     running, versions = [], {}

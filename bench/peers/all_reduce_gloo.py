@@ -6,14 +6,16 @@ with the same arguments, buffers and output.
 gloo reduces in place; out of place is a copy of the input and then the sum, both timed.
 """
 
-import os
-import subprocess
 import sys
-import tempfile
 import time
 
+import torch
+import torch.distributed as dist
 
-def measure(torch, dist, rank, ranks, count, cache, repetitions, budget):
+from pytorch_distributed import over_ranks, spawn
+
+
+def measure(rank, ranks, count, cache, repetitions, budget):
     pairs = int(min(max(2 * cache / (8 * max(count, 1)), 2), 4096))
     index = torch.arange(count, dtype=torch.int64)
 
@@ -29,11 +31,6 @@ def measure(torch, dist, rank, ranks, count, cache, repetitions, budget):
         outputs[pair].copy_(inputs[pair])
         dist.all_reduce(outputs[pair])
 
-    def max_over_ranks(value):
-        box = torch.tensor([value], dtype=torch.float64)
-        dist.all_reduce(box, op=dist.ReduceOp.MAX)
-        return box.item()
-
     all_reduce(0)
     verified = torch.equal(outputs[0], wanted)
     estimates = []
@@ -41,7 +38,7 @@ def measure(torch, dist, rank, ranks, count, cache, repetitions, budget):
         dist.barrier()
         start = time.perf_counter()
         all_reduce(0)
-        estimates.append(max_over_ranks(time.perf_counter() - start))
+        estimates.append(over_ranks(time.perf_counter() - start))
     estimate = min(estimates)
     iterations = int(min(max(budget / repetitions / estimate, 1), 1000000))
     planned = int(min(max(budget / (iterations * estimate) + 0.5, 2), repetitions))
@@ -52,48 +49,26 @@ def measure(torch, dist, rank, ranks, count, cache, repetitions, budget):
         for _ in range(iterations):
             all_reduce(at % pairs)
             at += 1
-        seconds.append(max_over_ranks(time.perf_counter() - start) / iterations)
+        seconds.append(over_ranks(time.perf_counter() - start) / iterations)
     verified = verified and torch.equal(outputs[(at - 1) % pairs], wanted)
-    verified = max_over_ranks(0.0 if verified else 1.0) == 0
+    verified = over_ranks(0.0 if verified else 1.0) == 0
     if rank == 0:
         print(f"{count},{'yes' if verified else 'no'},{iterations},"
               + ";".join(f"{s:.9g}" for s in seconds), flush=True)
 
 
-def run_rank(rank, ranks, store, cache, repetitions, budget, counts):
-    os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[rank % os.cpu_count()]})
-    import torch
-    import torch.distributed as dist
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=ranks)
+def run_rank(rank, ranks, cache, repetitions, budget, counts):
     if rank == 0:
         print(f"version,{ranks},gloo in torch {torch.__version__}", flush=True)
     for count in counts:
-        measure(torch, dist, rank, ranks, count, cache, repetitions, budget)
-    dist.barrier()
-    dist.destroy_process_group()
+        measure(rank, ranks, count, cache, repetitions, budget)
 
 
 def main():
     ranks, cache, repetitions, budget = (int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]),
                                          float(sys.argv[4]))
-    if "STEPLADDER_GLOO" in os.environ:
-        rank, store = os.environ["STEPLADDER_GLOO"].split(":", 1)
-        run_rank(int(rank), ranks, store, cache, repetitions, budget, map(int, sys.argv[5:]))
-        return 0
-    with tempfile.TemporaryDirectory() as folder:
-        processes = [subprocess.Popen([sys.executable, *sys.argv], env=os.environ | {
-            "STEPLADDER_GLOO": f"{rank}:{folder}/store", "OMP_NUM_THREADS": "1",
-            "GLOO_SOCKET_IFNAME": os.environ.get("GLOO_SOCKET_IFNAME", "lo")})
-            for rank in range(ranks)]
-        while any(p.poll() is None for p in processes):
-            if any(p.poll() for p in processes):
-                for process in processes:  # the others would wait for the one that failed
-                    process.kill()
-            time.sleep(0.05)
-        failed = next((p.returncode for p in processes if p.returncode), 0)
-    return 1 if failed else 0
+    spawn(run_rank, ranks, ranks, cache, repetitions, budget, [*map(int, sys.argv[5:])])
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -22,7 +22,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from all_reduce import interval
+from all_reduce import answer_of, described, interval, last_line, write_columns, write_rows
 
 HERE = Path(__file__).resolve().parent
 COLUMNS = {"peers_inference": {
@@ -33,10 +33,6 @@ COLUMNS = {"peers_inference": {
 TIMES = ("median_s", "p90_s", "p99_s", "samples_per_s")
 OURS = ("best", "vendor")
 PEERS = (("pytorch", "eager"), ("pytorch", "compile"), ("onnxruntime", ""))
-
-
-def last_line(text):
-    return (text.strip().splitlines() or ["no message"])[-1]
 
 
 def run_stepladder(program, network, batches, threads, seconds, export):
@@ -59,15 +55,10 @@ def run_stepladder(program, network, batches, threads, seconds, export):
 
 def run_peer(file, network, use, mode, batches, threads, seconds, export):
     """Batch: the times of one round; and the version of the framework."""
-    places = {"OMP_NUM_THREADS": str(threads), "OMP_PLACES": "cores", "OMP_PROC_BIND": "close"}
-    done = subprocess.run(
+    result = answer_of(
         [sys.executable, HERE / "inference_peer.py", network, "--framework", mode or use,
          "--file", file, "--export", export, "--batch", ",".join(map(str, batches)),
-         "--threads", str(threads), "--seconds", str(seconds)],
-        capture_output=True, text=True, env=os.environ | places)
-    if done.returncode != 0:
-        raise RuntimeError(last_line(done.stderr))
-    result = json.loads(done.stdout.splitlines()[-1])
+         "--threads", str(threads), "--seconds", str(seconds)], threads)
     return ({int(batch): times_of(latencies, int(batch))
              for batch, latencies in result["latencies"].items()}, {use: result["version"]})
 
@@ -109,17 +100,9 @@ def rows_of(configurations, times, failed):
 
 
 def write(out, rows, rounds, versions):
-    tables = {name: [{"name": column, "type": kind} for column, kind in columns.items()]
-              for name, columns in COLUMNS.items()}
-    (out / "columns.json").write_text(
-        json.dumps({"schema_version": 1, "tables": tables}, indent=1) + "\n")
     (out / "environment.json").write_text(
         json.dumps({"schema_version": 1, "rounds": rounds, **versions}, indent=1) + "\n")
-    with (out / "peers_inference.csv").open("w", newline="") as file:
-        table = csv.DictWriter(file, COLUMNS["peers_inference"], restval="")
-        table.writeheader()
-        table.writerows({name: f"{value:.6g}" if isinstance(value, float) else value
-                         for name, value in row.items()} for row in rows)
+    write_rows(out / "peers_inference.csv", COLUMNS["peers_inference"], rows)
 
 
 def print_rows(rows):
@@ -149,15 +132,12 @@ def main():
     options = parser.parse_args()
     if (options.out / "peers_inference.csv").exists():
         raise SystemExit(f"{options.out}: holds a run already; choose another folder with --out")
-    known = json.loads(Path(options.file).read_text())
     networks = options.networks.split(",")
-    for network in networks:
-        if network not in known:
-            raise SystemExit(f"peers: {options.file} has no network '{network}'; it has "
-                             f"{', '.join(known)}")
+    described(options.file, networks)
     batches = numbers_of("--batch", options.batch)
     threads = numbers_of("--threads", options.threads)
     options.out.mkdir(parents=True, exist_ok=True)
+    write_columns(options.out, COLUMNS)
 
     configurations = [(network, use, mode, batch, count)
                       for network in networks for count in threads for batch in batches

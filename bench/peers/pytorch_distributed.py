@@ -97,12 +97,28 @@ def measure(together, alone, seconds):
     return tuple(zip(*found))
 
 
-def run_rank(rank, store, options, description):
+def spawn(run_rank, ranks, *arguments):
+    """Calls run_rank(rank, *arguments) in a process of one thread for each rank, on a core of its
+    own while there are enough. One that fails ends all."""
+    # Bound by OpenMP, the first threads of all ranks would share one core.
+    os.environ |= {"OMP_NUM_THREADS": "1", "OMP_PROC_BIND": "false",
+                   "GLOO_SOCKET_IFNAME": os.environ.get("GLOO_SOCKET_IFNAME", "lo")}
+    with tempfile.TemporaryDirectory() as folder:
+        torch.multiprocessing.spawn(join, (f"{folder}/store", run_rank, ranks, arguments),
+                                    nprocs=ranks)
+
+
+def join(rank, store, run_rank, ranks, arguments):
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[rank % len(cores)]})
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank,
-                            world_size=options.ranks)
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=ranks)
+    run_rank(rank, *arguments)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def run_rank(rank, options, description):
     together, alone = trainings_of(description, options.mode, rank)
     error = largest_error(together, alone)
     if not error <= LARGEST_ERROR:
@@ -117,8 +133,6 @@ def run_rank(rank, store, options, description):
             "phases": {"all_reduce": max(exposed, 0.0)}
                       | {name: statistics.median(times) for name, times in
                          zip(("forward", "backward", "update"), zip(*phases))}}), flush=True)
-    dist.barrier()
-    dist.destroy_process_group()
 
 
 def main():
@@ -132,12 +146,7 @@ def main():
     options = parser.parse_args()
     with open(options.file, encoding="utf-8") as file:
         description = json.load(file)[options.network]
-    # Bound by OpenMP, the first threads of all ranks would share one core.
-    os.environ |= {"OMP_NUM_THREADS": "1", "OMP_PROC_BIND": "false",
-                   "GLOO_SOCKET_IFNAME": os.environ.get("GLOO_SOCKET_IFNAME", "lo")}
-    with tempfile.TemporaryDirectory() as folder:
-        torch.multiprocessing.spawn(run_rank, (f"{folder}/store", options, description),
-                                    nprocs=options.ranks)
+    spawn(run_rank, options.ranks, options, description)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,16 @@ import sys
 import tempfile
 from pathlib import Path
 
-from all_reduce import interval, mpi_environment, mpirun
+from all_reduce import (
+    answer_of,
+    described,
+    interval,
+    last_line,
+    mpi_environment,
+    mpirun,
+    write_columns,
+    write_rows,
+)
 
 HERE = Path(__file__).resolve().parent
 # Columns and their types, for the CSV files and for columns.json.
@@ -58,10 +67,6 @@ def tune(program, networks, threads, file):
                            "--threads", ",".join(map(str, threads)), "--out", file])
     if done.returncode != 0:
         raise SystemExit("peers: choosing the best rungs failed; nothing was measured")
-
-
-def last_line(text):
-    return (text.strip().splitlines() or ["no message"])[-1]
 
 
 def reason_of(errors):
@@ -137,26 +142,14 @@ def run_pytorch(file, network, mode, threads, device, seconds, ranks, on_gpu):
     if device == "cuda":
         result = on_gpu.measure(network, mode)
     else:
-        command = [sys.executable, HERE / "pytorch_step.py", network, "--threads", str(threads)]
-        places = {"OMP_NUM_THREADS": str(threads), "OMP_PLACES": "cores", "OMP_PROC_BIND": "close"}
+        program, places = "pytorch_step.py", ["--threads", str(threads)]
         if ranks > 1:
-            command = [sys.executable, HERE / "pytorch_distributed.py", network,
-                       "--ranks", str(ranks)]
-            places = {}
-        done = subprocess.run([*command, "--file", file, "--mode", mode, "--seconds", str(seconds)],
-                              capture_output=True, text=True, env=os.environ | places)
-        if done.returncode != 0:
-            raise RuntimeError(last_line(done.stderr))
-        result = json.loads(done.stdout.splitlines()[-1])
+            program, places = "pytorch_distributed.py", ["--ranks", str(ranks)]
+        result = answer_of([sys.executable, HERE / program, network, *places, "--file", file,
+                            "--mode", mode, "--seconds", str(seconds)],
+                           threads if ranks == 1 else None)
     return (statistics.median(result["total"]), result["phases"],
             {"torch": result["torch"], "device": result["device"]})
-
-
-def write_columns(out):
-    tables = {name: [{"name": column, "type": kind} for column, kind in columns.items()]
-              for name, columns in COLUMNS.items()}
-    (out / "columns.json").write_text(
-        json.dumps({"schema_version": 1, "tables": tables}, indent=1) + "\n")
 
 
 def write_results(out, seconds, phases, rounds, versions, ranks):
@@ -164,17 +157,17 @@ def write_results(out, seconds, phases, rounds, versions, ranks):
     about = {"schema_version": 1, "rounds": rounds, "pytorch": versions.get("torch"),
              "device": versions.get("device", "cpu"), "ranks": ranks}
     (out / "environment.json").write_text(json.dumps(about, indent=1) + "\n")
-    with (out / "step.csv").open("w", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(COLUMNS["step"])
-        for key, totals in seconds.items():
-            network, use, mode, threads, device = key
-            head = [network, use, mode, threads, ranks, device]
-            for phase in PHASES:
-                times = [p[phase] for p in phases[key] if phase in p]  # a CUDA graph has none
-                if times:
-                    rows.writerow([*head, "all", phase, "", f"{statistics.median(times):.6g}", ""])
-            rows.writerow([*head, "total", "total", "", f"{statistics.median(totals):.6g}", ""])
+    rows = []
+    for key, totals in seconds.items():
+        row = dict(zip(("network", "use", "mode", "threads", "device"), key)) | {"ranks": ranks}
+        for phase in PHASES:
+            times = [p[phase] for p in phases[key] if phase in p]  # a CUDA graph has none
+            if times:
+                rows.append(row | {"layer": "all", "phase": phase,
+                                   "median_s": statistics.median(times)})
+        rows.append(row | {"layer": "total", "phase": "total",
+                           "median_s": statistics.median(totals)})
+    write_rows(out / "step.csv", COLUMNS["step"], rows)
 
 
 def write_data_parallel(out, configurations, seconds, phases, failed, ranks, descriptions):
@@ -202,11 +195,7 @@ def write_data_parallel(out, configurations, seconds, phases, failed, ranks, des
         else:
             continue
         rows.append(row)
-    with (out / "peers_data_parallel.csv").open("w", newline="") as file:
-        table = csv.DictWriter(file, COLUMNS["peers_data_parallel"], restval="")
-        table.writeheader()
-        table.writerows({name: f"{value:.6g}" if isinstance(value, float) else value
-                         for name, value in row.items()} for row in rows)
+    write_rows(out / "peers_data_parallel.csv", COLUMNS["peers_data_parallel"], rows)
     return rows
 
 
@@ -264,15 +253,11 @@ def main():
                          "openmpi-bin)")
     if (options.out / "step.csv").exists():
         raise SystemExit(f"{options.out}: holds a run already; choose another folder with --out")
-    descriptions = json.loads(Path(options.file).read_text())
     default = "mnist_cnn" if options.ranks > 1 else "mlp,mnist_cnn,cifar_cnn"
     networks = (options.networks or default).split(",")
-    for network in networks:
-        if network not in descriptions:
-            raise SystemExit(f"peers: {options.file} has no network '{network}'; it has "
-                             f"{', '.join(descriptions)}")
+    descriptions = described(options.file, networks)
     options.out.mkdir(parents=True, exist_ok=True)
-    write_columns(options.out)
+    write_columns(options.out, COLUMNS)
 
     threads = list(dict.fromkeys(int(t) for t in options.threads.split(",")))
     if options.ranks > 1:
