@@ -5,6 +5,7 @@ Prints every problem; exit status 1 if there is one.
 
 import csv
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -87,24 +88,12 @@ def check_columns_json(run, problems):
             problems.append(f"{path}: a column of {name} has no meaning")
 
 
-def check_tables(path, problems):
+def check_text(path, pattern, problem, problems):
     try:
-        text = path.read_text()
+        if not re.fullmatch(pattern, path.read_text(), re.DOTALL):
+            problems.append(f"{path}: {problem}")
     except (OSError, ValueError) as error:
         problems.append(f"{path}: {error}")
-        return
-    if not text.startswith("# ") or "\n| " not in text:
-        problems.append(f"{path}: no heading or no table")
-
-
-def check_page(path, problems):
-    try:
-        text = path.read_text()
-    except (OSError, ValueError) as error:
-        problems.append(f"{path}: {error}")
-        return
-    if not text.startswith("<!doctype html>") or not text.endswith("</html>"):
-        problems.append(f"{path}: no whole page")
 
 
 def check_trace(path, problems):
@@ -115,21 +104,26 @@ def check_trace(path, problems):
         problems.append(str(error))
 
 
+def is_ok(name, row, statuses, problems):
+    """Whether the row has a time."""
+    if row["status"] not in statuses:
+        problems.append(f"{name}: unknown status '{row['status']}'")
+    elif row["status"] == "failed":
+        problems.append(f"{name}: failed ({row['reason']})")
+    elif row["status"] != "ok" and not row["reason"]:
+        problems.append(f"{name}: {row['status']}, without a reason")
+    return row["status"] == "ok"
+
+
 def check_summary(rows, problems):
     for row in rows:
         name = "summary: " + row_name(row)
-        if row["status"] not in schema.STATUSES:
-            problems.append(f"{name}: unknown status '{row['status']}'")
-        elif row["status"] == "failed":
-            problems.append(f"{name}: failed ({row['reason']})")
-        elif row["status"] != "ok":
-            if not row["reason"]:
-                problems.append(f"{name}: {row['status']}, without a reason")
-        else:
-            if row["verified"] != "yes":
-                problems.append(f"{name}: ok, but verified is '{row['verified']}'")
-            if not (row["median_s"] or 0) > 0:
-                problems.append(f"{name}: ok, but median_s is '{row['median_s']}'")
+        if not is_ok(name, row, schema.STATUSES, problems):
+            continue
+        if row["verified"] != "yes":
+            problems.append(f"{name}: ok, but verified is '{row['verified']}'")
+        if not (row["median_s"] or 0) > 0:
+            problems.append(f"{name}: ok, but median_s is '{row['median_s']}'")
     measured = {row["primitive"] for row in rows if row["status"] == "ok"}
     for suite in sorted((ROOT / "bench/suites").glob("*.csv")):
         if suite.stem not in measured:
@@ -140,14 +134,9 @@ def check_inference(rows, problems):
     for row in rows:
         name = (f"inference: {row['network']} {row['use']} {row['layer']}, batch {row['batch']}, "
                 f"{row['threads']} threads, {row['split']}")
-        if row["status"] == "failed":
-            problems.append(f"{name}: failed ({row['reason']})")
-        elif row["status"] == "unavailable":
-            if not row["reason"]:
-                problems.append(f"{name}: unavailable, without a reason")
-        elif row["status"] != "ok":
-            problems.append(f"{name}: unknown status '{row['status']}'")
-        elif row["layer"] != schema.TOTAL:
+        if not is_ok(name, row, ("ok", "failed", "unavailable"), problems):
+            continue
+        if row["layer"] != schema.TOTAL:
             if row["median_s"] is None or row["share"] is None:
                 problems.append(f"{name}: ok, without median_s or share")
         elif row["verified"] != "yes":
@@ -195,9 +184,9 @@ def check(run):
     for name in JSON_COPIES:
         check_json_copy(run, name, problems)
     check_columns_json(run, problems)
-    check_tables(run / schema.TABLES_FILE, problems)
+    check_text(run / schema.TABLES_FILE, r"# .*\n\| .*", "no heading or no table", problems)
     check_trace(run / schema.TRACE_FILE, problems)
-    check_page(run / schema.REPORT_FILE, problems)
+    check_text(run / schema.REPORT_FILE, "<!doctype html>.*</html>", "no whole page", problems)
     check_summary(parts["summary"], problems)
     if (run / f"{INFERENCE}.csv").exists():
         check_inference(read_part(run, INFERENCE, problems) or [], problems)

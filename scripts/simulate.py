@@ -30,9 +30,10 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 import smpi  # noqa: E402  (needs the path above)
 from plots.data.names import is_rung  # noqa: E402
+from plots.data.schema import documented_columns  # noqa: E402
 from smpi import PLATFORMS, Platform, UsageError, read_csv  # noqa: E402
 
-COLUMNS = {name: smpi.columns_of("docs/results-format.md", name)
+COLUMNS = {name: documented_columns("docs/results-format.md", name)
            for name in ("simulation", "scaling")}
 TYPICAL_STEPS = ROOT / "simulation/steps.csv"  # of networks that the run has no steps of
 STRONG_NODES = 64  # strong scaling: the global batch is that of so many nodes

@@ -35,12 +35,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "scripts"))
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 import smpi  # noqa: E402  (needs the path above)
+from plots.data.schema import documented_columns  # noqa: E402
 from smpi import UsageError  # noqa: E402
 
-SIMULATIONS = smpi.columns_of("simulation/README.md", "simulations")
+SIMULATIONS = documented_columns("simulation/README.md", "simulations")
 IDENTITY = [column for column in SIMULATIONS if column[0] in ("platform", "slow")]
 KEY = ("platform", "nodes", "mode", "slow")
 TRAINING_KEY = ("platform", "ranks", "mode", "slow")  # in train.csv and staleness.csv

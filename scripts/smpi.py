@@ -7,7 +7,6 @@ import itertools
 import json
 import math
 import os
-import re
 import resource
 import shutil
 import signal
@@ -194,13 +193,6 @@ class Simulator:
 def read_csv(path):
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
-
-
-def columns_of(document, table):
-    """Name, type, unit and meaning of the columns of a CSV file, which a document describes."""
-    text = (ROOT / document).read_text()
-    lines = re.search(rf"^### {table}\.csv\n\n((?:\|.*\n)+)", text, re.MULTILINE)[1].splitlines()
-    return [tuple(cell.strip(" `") for cell in line.split("|")[1:-1]) for line in lines[2:]]
 
 
 class Table:

@@ -36,48 +36,7 @@ FAMILIES = {
     "hybrid": (),
 }
 
-# Name, type, unit and meaning, as in columns.json; docs/results-format.md has the same table.
-COLUMNS = (
-    ("network", "text", "", "as in train.csv"),
-    ("mode", "text", "", "as in train.csv"),
-    ("use", "text", "", "as in train.csv"),
-    ("all_reduce", "text", "", "as in train.csv"),
-    ("threads", "integer", "", "as in train.csv"),
-    ("ranks", "integer", "", "as in train.csv"),
-    ("hosts", "integer", "", "as in train.csv"),
-    ("batch", "integer", "", "as in train.csv"),
-    ("optimizer", "text", "", "as in train.csv"),
-    ("seeds", "integer", "", "number of trainings, one per seed"),
-    ("samples_per_s", "number", "1/s", "samples / seconds of training, median over the seeds"),
-    ("speedup_vs_single", "number", "",
-     "samples_per_s / that of single with the same rungs, threads and optimizer"),
-    ("bytes_per_step", "number", "B",
-     "bytes that a rank sends per step, mean over ranks and seeds"),
-    ("compute_share", "number", "", "share of the time spent computing, mean over ranks and seeds"),
-    ("exposed_share", "number", "", "share of the time in which computing waits for communication"),
-    ("hidden_share", "number", "",
-     "communication while the rank computes / time; part of compute_share"),
-    ("waiting_share", "number", "", "share of the time spent waiting for other ranks"),
-    ("staleness_mean", "number", "",
-     "mean staleness of the gradients, mean over the seeds; empty: synchronous"),
-    ("staleness_max", "integer", "", "largest staleness of all seeds"),
-    ("target_accuracy", "number", "", "accuracy on the held-out images whose time is compared"),
-    ("reached", "integer", "", "number of seeds that reached it"),
-    ("time_to_target_s", "number", "s",
-     "training time until the first evaluation that reached it, median; a seed that did not counts "
-     "as infinite; empty: "
-                                        "infinite"),
-    ("time_to_target_low_s", "number", "s",
-     "lower end of the interval of that median, by order statistics: 95 %, or min to max of fewer "
-     "than six "
-                                            "seeds (of five, 93.75 %)"),
-    ("time_to_target_high_s", "number", "s", "upper end of that interval; empty: infinite"),
-    ("samples_to_target", "number", "", "samples until then, median"),
-    ("final_accuracy", "number", "", "accuracy at the last evaluation, median over the seeds"),
-    ("final_accuracy_low", "number", "",
-     "lower end of the interval of that median, as for time_to_target_s"),
-    ("final_accuracy_high", "number", "", "upper end of that interval"),
-    ("final_loss", "number", "", "mean loss of the rows of the last epoch, median over the seeds"))
+COLUMNS = schema.documented_columns("docs/results-format.md", "modes")
 
 
 class Setting(NamedTuple):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 SCHEMA_VERSION = 1
@@ -61,3 +63,10 @@ class Table:
     @property
     def names(self) -> list[str]:
         return [column.name for column in self.columns]
+
+
+def documented_columns(document: str, table: str) -> list[tuple[str, ...]]:
+    """Name, type, unit and meaning of the columns of a CSV file, which a document describes."""
+    text = (Path(__file__).resolve().parents[2] / document).read_text(encoding="utf-8")
+    lines = re.search(rf"^### {table}\.csv\n\n((?:\|.*\n)+)", text, re.MULTILINE)[1].splitlines()
+    return [tuple(cell.strip(" `") for cell in line.split("|")[1:-1]) for line in lines[2:]]
