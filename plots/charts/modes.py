@@ -184,7 +184,9 @@ def draw_times(run: Run, network: str, shown: Sequence[Compared]) -> Page:
     to_target, rates, shares, sent = page.panels()
     for y, c in enumerate(ordered):
         draw_time(to_target, y, c, looks[c.mode])
-        draw_bar(rates, y, c.samples_per_s, times(speedup(c, shown)), looks[c.mode])
+        rates.barh(y, c.samples_per_s or 0, height=0.66, color=looks[c.mode].colour)
+        rates.annotate(times(speedup(c, shown)), (c.samples_per_s or 0, y), xytext=(3, 0),
+                       textcoords="offset points", va="center_baseline", fontsize=style.SMALL)
         draw_shares(shares, y, c)
         draw_bytes(sent, y, c.mean("bytes_per_step"), looks[c.mode])
     to_target.set_yticks(range(len(ordered)), [labels[c.setting] for c in ordered])
@@ -239,12 +241,6 @@ def finish_times(axes: Axes, ordered: Sequence[Compared]) -> None:
     # room on the right for the numbers
     axes.set_xlim(min(values) / 1.25, max(values) * (max(values) / min(values)) ** 0.35 * 1.4)
     plain_log(axes.xaxis)
-
-
-def draw_bar(axes: Axes, y: int, value: float | None, text: str, look: style.Style) -> None:
-    axes.barh(y, value or 0, height=0.66, color=look.colour)
-    axes.annotate(text, (value or 0, y), xytext=(3, 0), textcoords="offset points",
-                  va="center_baseline", fontsize=style.SMALL)
 
 
 def share_patch(share: str) -> dict:

@@ -117,8 +117,9 @@ def draw_sizes(run: Run, ladder: Ladder, resources: list[Resource]) -> Page | st
         axes.margins(x=0.04)
         rates = [row[rate] for (_, r), found in rows_of.items() if r == resource for row in found]
         ceilings = top_of_axis(axes, peaks_of[resource], rates)
-        draw_lines(page, axes, rows, named[panel], styles, size_of,
-                   lambda row: row[rate], ceiling_ends(max(map(size_of, rows)), ceilings))
+        ends = [End(max(map(size_of, rows)), value, f"{name} {value:.0f}", style.REFERENCE)
+                for name, value in ceilings.items()]
+        draw_lines(page, axes, rows, named[panel], styles, size_of, lambda row: row[rate], ends)
         plain_log(axes.xaxis)
         if size_of is filter_size:
             sizes = sorted({size_of(row) for row in rows})
@@ -144,11 +145,6 @@ def top_of_axis(axes: Axes, ceilings: dict[str, float], rates: list[float]) -> d
     for value in shown.values():
         axes.axhline(value, clip_on=False, zorder=1, **style.DASHED)
     return shown
-
-
-def ceiling_ends(largest: float, ceilings: dict[str, float]) -> list[End]:
-    return [End(largest, value, f"{name} {value:.0f}", style.REFERENCE)
-            for name, value in ceilings.items()]
 
 
 def filter_size(row: Row) -> float | None:

@@ -61,10 +61,7 @@ class Chain(NamedTuple):
 
     @property
     def library(self) -> Bar | None:
-        return self.library_on(self.resource)
-
-    def library_on(self, resource: Resource) -> Bar | None:
-        return next((bar for bar in self.libraries if bar.resource == resource), None)
+        return next((bar for bar in self.libraries if bar.resource == self.resource), None)
 
 
 class Group(NamedTuple):
@@ -280,7 +277,7 @@ def sentence(chain: Chain | None, step: StepComparison | None, refused: dict[int
         last, shares = chain.bars[-1], bought(chain)
         most = shares[0]
         parts.append(Markup("{} bought the most: a factor of <b>{}</b> (95 % interval {})").format(
-            most.name, bare(most.gain.value), interval(most.gain)))
+            most.name, times(most.gain.value).removesuffix("x"), interval(most.gain)))
         others = [inside(b.name) for b in shares[1:] if b.gain.low > 1]
         parts.append(Markup("{} {} <b>{}</b> ({}) as fast as {} on {}").format(
             f"; with {listed(others)} it makes" if others else "; it makes",
@@ -314,7 +311,3 @@ def inside(name: str) -> str:
     """A name as it stands inside a sentence."""
     keeps = name in TECHNIQUE_NAMES.values() and not name.startswith("Better")
     return name if keeps else name[0].lower() + name[1:]
-
-
-def bare(value: float) -> str:
-    return times(value).removesuffix("x")

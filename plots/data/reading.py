@@ -72,13 +72,10 @@ def load_run(folder: Path, parts: Collection[str] = EVERYTHING) -> Run:
         if (content := read_json(path)) is not None:
             run.ceilings = measured_ceilings(path, content)
             run.refused_ceilings = refused_ceilings(path, content)
-    for name in OF_THE_FOLDER:
+    for name in (*OF_THE_FOLDER, *schema.ATTRIBUTION_TABLES):
         if name in parts:
-            setattr(run, name, read_table(folder / f"{name}.csv", run.warnings))
-    for name in schema.ATTRIBUTION_TABLES:
-        if name in parts:
-            path = folder / schema.ATTRIBUTION_FOLDER / f"{name}.csv"
-            setattr(run, name, read_table(path, run.warnings))
+            inside = schema.ATTRIBUTION_FOLDER if name in schema.ATTRIBUTION_TABLES else ""
+            setattr(run, name, read_table(folder / inside / f"{name}.csv", run.warnings))
     return run
 
 
@@ -183,9 +180,7 @@ def parse_row(path: Path, line: int, fields: list[str], table: schema.Table) -> 
 def parse_field(path: Path, line: int, column: schema.Column, value: str) -> Any:
     if column.kind is str:
         return value
-    if value == "":
-        return None
-    if value.lstrip("-") in ("nan", "inf"):
+    if value == "" or value.lstrip("-") in ("nan", "inf"):
         return None
     number = number_in(value)
     if number is None or not math.isfinite(number) or (column.kind is int

@@ -141,10 +141,6 @@ def whiskers(low: str, high: str, y: int) -> Markup:
         for name in ("halo", "whisker"))
 
 
-def technique_of_variants(run: Run) -> dict[str, str]:
-    return {row["variant"]: row["technique"] for row in run.summary or [] if has_time(row)}
-
-
 def step_svg(step: StepComparison, technique_of: dict[str, str]) -> Markup:
     own, first = step.own, step.first
     assert first is not None
@@ -205,6 +201,7 @@ def techniques_in(chain: Chain | None) -> list[str]:
 
 def first_screen(run: Run, ladders: Sequence[Ladder], ideas: dict[str, dict[str, str]]) -> dict:
     chain, step = main_chain(ladders), main_step(run)
+    technique_of = {row["variant"]: row["technique"] for row in run.summary or [] if has_time(row)}
     problems = chain.bars[-1].total.count if chain else 0
     return {
         "sentence": sentence(chain, step, run.refused_ceilings),
@@ -216,7 +213,7 @@ def first_screen(run: Run, ladders: Sequence[Ladder], ideas: dict[str, dict[str,
         "ideas": [Idea(bar.rung, shown(bar.gain.value),
                        ideas.get(chain.ladder.primitive, {}).get(bar.rung.name, ""))
                   for bar in chain.bars if bar.gain] if chain else [],
-        "step": step_svg(step, technique_of_variants(run)) if step else None,
+        "step": step_svg(step, technique_of) if step else None,
         "network": step.own.network if step else "",
         "techniques": techniques_in(chain),
         "disturbed": disturbed_share(run),

@@ -30,7 +30,7 @@ def tables_of(text: str) -> list[Table]:
         if heading := re.match(r"(#+) (.*)", line):
             level = len(heading[1])
             headings = {k: v for k, v in headings.items() if k < level} | {level: heading[2]}
-        elif is_rule(line):
+        elif re.fullmatch(r"\|( (:--|--:) \|)+", line):
             body = []
             for row in lines[number + 1:]:
                 if not row.startswith("|"):
@@ -40,10 +40,6 @@ def tables_of(text: str) -> list[Table]:
             left = sum(cell == ":--" for cell in cells(line))
             found.append(Table(title, cells(lines[number - 1]), body, left))
     return found
-
-
-def is_rule(line: str) -> bool:
-    return bool(re.fullmatch(r"\|( (:--|--:) \|)+", line))
 
 
 def inline(text: str) -> Markup:

@@ -138,18 +138,15 @@ def machine(run: Run) -> str | None:
         "GPU": environment.get("gpu"),
         "compiler": environment.get("compiler"),
         "flags": environment.get("compiler_flags"),
-        "libraries": ", ".join(f"{name} {first_part(libraries[name])}" for name in libraries),
+        # The version alone: Open MPI's text continues with its package and date.
+        "libraries": ", ".join(f"{name} {str(version).partition(',')[0]}"
+                               for name, version in libraries.items()),
         "counters": environment.get("counters"),
         "noise": environment.get("quiet_sentence"),
     }
     rows = [(name, markdown.cell(value)) for name, value in facts.items()
             if value not in (None, "")]
     return with_source(run, markdown.table(("", ""), rows, 2), "\n\n")
-
-
-def first_part(version: object) -> str:
-    """The version alone: Open MPI's text continues with its package and date."""
-    return str(version).partition(",")[0]
 
 
 def answer(run: Run) -> str | None:
