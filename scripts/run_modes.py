@@ -9,7 +9,6 @@ EVALUATE_EVERY THREADS USE DATA HOSTS RATE LATENCY HOSTFILE OUT RESUME BUILD (se
 """
 
 import json
-import os
 import re
 import subprocess
 from typing import NamedTuple
@@ -99,7 +98,6 @@ def ranks_wanted(hosts):
 
 def main():
     runner.allow_mpi_as_root()
-    program = os.path.abspath(runner.program_path())
     epochs = variable("EPOCHS", "10")
     evaluate_every = variable("EVALUATE_EVERY", "1000")
     runner.whole_number("EPOCHS", epochs)
@@ -111,8 +109,7 @@ def main():
     if not re.fullmatch(r"0?\.[0-9]*[1-9][0-9]*", target):
         raise Refused(f"TARGET={target}: expected an accuracy between 0 and 1, such as 0.97")
     seeds = runner.whole_numbers("SEEDS", variable("SEEDS", "1,2,3,4,5"), "1,2,3", "[0-9]{1,18}")
-    if not os.access(program, os.X_OK):
-        raise Refused(f"{program} is missing; make build")
+    program = runner.built_program()
     learn_modes(program)
 
     modes, left_out = modes_wanted(), []

@@ -5,23 +5,20 @@ Variables: HOSTS RATE LATENCY RANKS_PER_HOST HOSTFILE SUITE VARIANT BUDGET OUT R
 (see make help and docs/cluster.md).
 """
 
-import os
 import sys
 
 import runner
 from hosts import Hosts, need_mpirun
-from runner import Refused, given, variable
+from runner import given, variable
 
 
 def main():
     runner.allow_mpi_as_root()
-    program = os.path.abspath(runner.program_path())
     hosts = Hosts()
     counts = runner.whole_numbers("RANKS_PER_HOST", variable("RANKS_PER_HOST", "1"),
                                   "1,2", "[1-9][0-9]{0,2}")
     need_mpirun()
-    if not os.access(program, os.X_OK):
-        raise Refused(f"{program} is missing; make build")
+    program = runner.built_program()
     rows = ["--suite", variable("SUITE", "network"),
             "--direction", "sum",  # the mean sends the same messages
             *given(("VARIANT", "--variant"), ("BUDGET", "--budget"))]

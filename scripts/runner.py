@@ -79,6 +79,13 @@ def program_path():
     return f"{variable('BUILD', 'build')}/stepladder"
 
 
+def built_program():
+    program = os.path.abspath(program_path())
+    if not os.access(program, os.X_OK):
+        raise Refused(f"{program} is missing; make build")
+    return program
+
+
 # --- the machine ---------------------------------------------------------------------------------
 
 

@@ -50,14 +50,12 @@ class Section:
     expected: str
     gains: list[list[str]]
     roofline: Markup | None
-    why_no_roofline: str
     losses: list[str]
     statuses: list[str]         # reasons why it has no time, if it has none anywhere
     path: str
     files: list[dict] = field(default_factory=list)
     difference: dict | None = None
-    loop: instructions.Loop | None = None
-    why_no_loop: str = ""
+    loop: instructions.Loop | str | None = None  # or why there is none
     note: str = ""
     sources: tuple[str, ...] = ()   # to be shown: the file of the rung and its own headers
     path_below: str = ""            # of the rung that it builds on
@@ -178,12 +176,11 @@ def section_of(run: Run, ladder: Ladder, family: str, rungs: list[Rung],
     main = measured[-1] if measured else rungs[-1]
     source = known.get(family)
     base = resolve_builds_on(main, {r.name: r for r in ladder.rungs})
-    picture = roofline(run, ladder, main) if measured else None
     section = Section(
         ladder.primitive, family, rungs, main.technique, source.adds if source else "",
         main.builds_on, f"rung-{ladder.primitive}-{base}" if base else "", expected.get(family, ""),
-        [line for rung in measured for line in gain_lines(ladder, rung)], picture,
-        "" if picture else "no row has FLOPs, bytes and a measured peak", losses(ladder, main),
+        [line for rung in measured for line in gain_lines(ladder, rung)],
+        roofline(run, ladder, main) if measured else None, losses(ladder, main),
         reasons(ladder, rungs), source.path if source else "")
     if source is None:
         section.note = (f"No file below kernels/{ladder.primitive} of this repository registers "
@@ -191,10 +188,8 @@ def section_of(run: Run, ladder: Ladder, family: str, rungs: list[Rung],
     elif measured:
         section.sources = (source.path, *source.includes)
         if main.technique not in ("vendor", "cuda"):
-            loop = instructions.inner_loop(build, root, source.path, source.includes, main.name,
-                                           source.compiled_in)
-            section.loop, section.why_no_loop = (None,
-                                                 loop) if isinstance(loop, str) else (loop, "")
+            section.loop = instructions.inner_loop(build, root, source.path, source.includes,
+                                                   main.name, source.compiled_in)
         below = known.get(split_isa(base)[0]) if base else None
         section.path_below = below.path if below else ""
     else:
@@ -209,18 +204,15 @@ def gain_lines(ladder: Ladder, rung: Rung) -> list[str]:
     directions = [d for d in ladder.directions if ladder.of(rung, d)]
     for resource in on:
         for direction in [None, *(directions if len(directions) > 1 else [])]:
-            rows = ladder.compared(rung, direction, resource)
-            gain = mean_ratio(ladder.gains(rung, direction, resource))
-            total = mean_ratio(ladder.speedups(rung, direction, resource))
+            where = rung, direction, resource
+            gain, total = mean_ratio(ladder.gains(*where)), mean_ratio(ladder.speedups(*where))
             lines.append([rung.name, resource.label, direction or "all",
-                          shown(gain.value if gain else None),
-                          interval(gain) if gain else MISSING,
-                          shown(total.value if total else None),
-                          shown(ladder.column_mean("speedup_vs_vendor", rung, direction, resource)),
-                          shown(ladder.column_mean("speedup_vs_vendor_equal", rung, direction,
-                                                   resource)),
-                          percent(ladder.column_mean("percent_of_roof", rung, direction, resource)),
-                          str(len({problem_key(row) for row in rows}))])
+                          shown(gain and gain.value), interval(gain) if gain else MISSING,
+                          shown(total and total.value),
+                          shown(ladder.column_mean("speedup_vs_vendor", *where)),
+                          shown(ladder.column_mean("speedup_vs_vendor_equal", *where)),
+                          percent(ladder.column_mean("percent_of_roof", *where)),
+                          str(len({problem_key(row) for row in ladder.compared(*where)}))])
     return lines
 
 
@@ -238,16 +230,12 @@ def losses(ladder: Ladder, rung: Rung) -> list[str]:
                          and rung.technique != "vendor"), place_of)
     for row in ladder.of(rung):
         where = f"{row['direction']} {row['problem']}, {resource_of(row).label}"
-        slow = matching(row, below)
-        ratio = ladder.time_ratio(slow, row) if slow is not None else None
-        if base and ratio and ratio.high < 1:
-            found.append((ratio.value, f"{where}: {shown(ratio.value)} as fast as {base.name}"))
         fastest = min(libraries.get(place_of(row), []), key=lambda r: r["median_s"], default=None)
-        if fastest is not None:
-            ratio = ladder.time_ratio(fastest, row)
-            if ratio.high < 1:
+        for rival in (matching(row, below), fastest):
+            ratio = ladder.time_ratio(rival, row) if rival else None
+            if ratio and ratio.high < 1:
                 found.append((ratio.value,
-                              f"{where}: {shown(ratio.value)} as fast as {fastest['variant']}"))
+                              f"{where}: {shown(ratio.value)} as fast as {rival['variant']}"))
     found.sort()
     lines = [text for _, text in found[:MOST_LOSSES]]
     if len(found) > MOST_LOSSES:

@@ -25,7 +25,7 @@ CLASSES = ((Comment.Preproc, "p"), (Comment.PreprocFile, "p"), (Comment, "c"), (
            (Name.Builtin, "k"), (String, "s"), (Number, "d"))
 
 INFO = re.compile(r"VariantInfo\s+\w+\s*\{(?P<body>[^{}]*)\}", re.S)
-FIELD = re.compile(r"\.(?P<name>name|builds_on|adds)\s*=\s*(?P<text>(?:\"(?:[^\"\\]|\\.)*\"\s*)+)")
+FIELD = re.compile(r"\.(?P<name>name|adds)\s*=\s*(?P<text>(?:\"(?:[^\"\\]|\\.)*\"\s*)+)")
 BY_COMPILER = {  # folder in the build folder: what it adds, as kernels/common/registry.cpp says it
     "o3": "the same source, vectorized by the compiler alone (-O3)",
     "omp_simd": "the same source, vectorized as its `#pragma omp simd` allow"}
@@ -37,7 +37,6 @@ class Source:
     """A rung as its file declares it; paths are relative to the repository."""
     path: str
     adds: str
-    builds_on: str
     # Headers of the rung itself, not those of all kernels.
     includes: tuple[str, ...] = field(default=())
     compiled_in: str = ""  # folder of the build folder with the file that includes it
@@ -61,15 +60,13 @@ def find_sources(root: Path, primitive: str) -> dict[str, Source]:
                 own = tuple(name for name in INCLUDE.findall(text)
                             if name.startswith(f"kernels/{primitive}/")
                             and name.count("/") > 2 and (root / name).is_file())
-                found[fields["name"]] = Source(path.relative_to(root).as_posix(),
-                                               fields.get("adds", ""),
-                                               fields.get("builds_on", ""), own)
+                name = path.relative_to(root).as_posix()
+                found[fields["name"]] = Source(name, fields.get("adds", ""), own)
                 if "Technique::serial" in info["body"] and path.suffix == ".cpp":
                     for kind, adds in BY_COMPILER.items():
                         if kind == "o3" or "#pragma omp simd" in text:
-                            found[f"{fields['name']}_{kind}"] = Source(
-                                found[fields["name"]].path, adds, fields["name"], own,
-                                f"by_compiler/{kind}/")
+                            found[f"{fields['name']}_{kind}"] = Source(name, adds, own,
+                                                                       f"by_compiler/{kind}/")
     return found
 
 
