@@ -71,10 +71,7 @@ def libraries(folder, build, ranks, cores):
     oversubscribed = ranks > cores
     openmpi = ["-np", ranks, *(["--oversubscribe"] if oversubscribed else ["--bind-to", "core"])]
     mpich = ["-np", ranks, *([] if oversubscribed else ["-bind-to", "core"])]
-    root = {}
-    if os.geteuid() == 0:  # Open MPI 4 and 5
-        root = {f"{prefix}_ALLOW_RUN_AS_ROOT{suffix}": "1"
-                for prefix in ("OMPI", "PRTE") for suffix in ("", "_CONFIRM")}
+    root = as_root()
 
     def compiled(name, compiler, launcher, options, variables, reason):
         program = build / re.sub(r"\W+", "_", name.lower())
@@ -203,18 +200,15 @@ def mpirun(ranks, cores):
     return [launcher, "-np", str(ranks), *how]
 
 
+def as_root():
+    """What Open MPI 4 and 5 ask for where they run as root."""
+    return {} if os.geteuid() else {
+        f"{prefix}_ALLOW_RUN_AS_ROOT{suffix}": "1"
+        for prefix in ("OMPI", "PRTE") for suffix in ("", "_CONFIRM")}
+
+
 def mpi_environment():
-    root = {} if os.geteuid() else {"OMPI_ALLOW_RUN_AS_ROOT": "1",
-                                    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    return os.environ | root
-
-
-def stepladder_command(options, suite, out, cores):
-    selected = ["--variant", options.variant] if options.variant else []
-    return [*mpirun(options.ranks, cores), str(options.program), "bench", "all_reduce",
-            "--cold", "--place", "cpu", "--direction", "sum", *selected, "--suite-file", str(suite),
-            "--repetitions", str(options.repetitions), "--budget", str(options.budget),
-            "--out", str(out)]
+    return os.environ | as_root()
 
 
 def run_stepladder(options, counts, folder, cores):
@@ -228,7 +222,11 @@ def run_stepladder(options, counts, folder, cores):
     out.mkdir()
     if ceilings.exists():
         shutil.copy(ceilings, out)  # measuring them takes seconds
-    command = stepladder_command(options, suite, out, cores)
+    selected = ["--variant", options.variant] if options.variant else []
+    command = [*mpirun(options.ranks, cores), options.program, "bench", "all_reduce",
+               "--cold", "--place", "cpu", "--direction", "sum", *selected, "--suite-file", suite,
+               "--repetitions", str(options.repetitions), "--budget", str(options.budget),
+               "--out", out]
     done = subprocess.run(command, capture_output=True, text=True, env=mpi_environment(),
                           stdin=subprocess.DEVNULL)
     if not (out / "summary.csv").exists():
