@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from plots.data import schema
 from plots.data.chain import Chain, bought, interval, main_chain, main_step, sentence
-from plots.data.names import Rung, technique_in_name
+from plots.data.names import technique_in_name
 from plots.data.numbers import milliseconds, shown
 from plots.data.overview import StepComparison
 from plots.data.ratios import Ladder, Mean, has_time
@@ -21,13 +21,6 @@ ROW = 50        # pixels
 LEAST_NAMED = 7.0   # percent of a bar: narrower parts have no name in them
 OUTSIDE = "outside the layers"
 HEADROOM = 1.02  # of the axis beyond its largest value
-
-
-class Idea(NamedTuple):
-    """What a rung of the chain adds."""
-    rung: Rung
-    gain: str
-    adds: str
 
 
 def ladder_svg(chain: Chain, ideas: dict[str, str]) -> Markup:
@@ -210,8 +203,8 @@ def first_screen(run: Run, ladders: Sequence[Ladder], ideas: dict[str, dict[str,
                    for b in bought(chain)] if chain else [],
         "ladder": ladder_svg(chain, ideas.get(chain.ladder.primitive, {})) if chain else None,
         "problems": problems,
-        "ideas": [Idea(bar.rung, shown(bar.gain.value),
-                       ideas.get(chain.ladder.primitive, {}).get(bar.rung.name, ""))
+        "ideas": [(bar.rung, shown(bar.gain.value),
+                   ideas.get(chain.ladder.primitive, {}).get(bar.rung.name, ""))
                   for bar in chain.bars if bar.gain] if chain else [],
         "step": step_svg(step, technique_of) if step else None,
         "network": step.own.network if step else "",

@@ -7,8 +7,8 @@ and fill what the rest of the page leaves of its limit.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from markupsafe import Markup
 
@@ -36,38 +36,6 @@ from plots.page.svg import Axis, Guide, Series
 MOST_LOSSES = 6
 # Bytes of HTML around a source or a difference, or of its name where it is left out.
 FRAME = 400
-
-
-@dataclass
-class Section:
-    primitive: str
-    family: str
-    variants: list[Rung]
-    technique: str
-    adds: str
-    builds_on: str              # family
-    builds_on_anchor: str
-    expected: str
-    gains: list[list[str]]
-    roofline: Markup | None
-    losses: list[str]
-    statuses: list[str]         # reasons why it has no time, if it has none anywhere
-    path: str
-    files: list[dict] = field(default_factory=list)
-    difference: dict | None = None
-    loop: instructions.Loop | str | None = None  # or why there is none
-    note: str = ""
-    sources: tuple[str, ...] = ()   # to be shown: the file of the rung and its own headers
-    path_below: str = ""            # of the rung that it builds on
-
-    @property
-    def anchor(self) -> str:
-        return f"rung-{self.primitive}-{self.family}"
-
-    @property
-    def other_anchors(self) -> list[str]:
-        return [f"rung-{self.primitive}-{rung.name}"
-                for rung in self.variants if rung.name != self.family]
 
 
 class Code:
@@ -152,12 +120,12 @@ def add_sources(groups: Sequence[dict], root: Path, budget: int) -> list[str]:
     """Sources and differences of all sections, of at most `budget` bytes; returns what was left
     out."""
     sections = [section for group in groups for section in group["sections"]]
-    frames = sum(len(section.sources) + bool(section.path_below) for section in sections)
+    frames = sum(len(section["sources"]) + bool(section["path_below"]) for section in sections)
     code = Code(root, budget - FRAME * frames)
     for section in sections:
-        section.files = [code.file(path, section.anchor) for path in section.sources]
-        if section.path_below:
-            section.difference = code.difference(section.path_below, section.path)
+        section["files"] = [code.file(path, section["anchor"]) for path in section["sources"]]
+        section["difference"] = section["path_below"] and code.difference(section["path_below"],
+                                                                          section["path"])
     return code.cut
 
 
@@ -171,29 +139,39 @@ def ideas(found: Sequence[Ladder], root: Path) -> dict[str, dict[str, str]]:
 
 def section_of(run: Run, ladder: Ladder, family: str, rungs: list[Rung],
                known: dict[str, sources.Source],
-               expected: dict[str, str], root: Path, build: Path) -> Section:
+               expected: dict[str, str], root: Path, build: Path) -> dict[str, Any]:
+    """What the page shows of a family, without its files and its difference."""
     measured = [rung for rung in rungs if ladder.of(rung)]
     main = measured[-1] if measured else rungs[-1]
     source = known.get(family)
     base = resolve_builds_on(main, {r.name: r for r in ladder.rungs})
-    section = Section(
-        ladder.primitive, family, rungs, main.technique, source.adds if source else "",
-        main.builds_on, f"rung-{ladder.primitive}-{base}" if base else "", expected.get(family, ""),
-        [line for rung in measured for line in gain_lines(ladder, rung)],
-        roofline(run, ladder, main) if measured else None, losses(ladder, main),
-        reasons(ladder, rungs), source.path if source else "")
+    anchor = f"rung-{ladder.primitive}-"
+    section = {
+        "primitive": ladder.primitive, "family": family, "anchor": anchor + family,
+        "other_anchors": [anchor + rung.name for rung in rungs if rung.name != family],
+        "variants": rungs, "technique": main.technique, "adds": source.adds if source else "",
+        "builds_on": main.builds_on, "builds_on_anchor": anchor + base if base else "",
+        "expected": expected.get(family, ""),
+        "gains": [line for rung in measured for line in gain_lines(ladder, rung)],
+        "roofline": roofline(run, ladder, main) if measured else None,
+        "losses": losses(ladder, main), "path": source.path if source else "",
+        "statuses": reasons(ladder, rungs),
+        "loop": None,  # or a text: why there is none
+        "sources": (),  # to be shown: the file of the rung and its own headers
+        "path_below": "",  # of the rung that it builds on
+        "files": [], "difference": None, "note": ""}
     if source is None:
-        section.note = (f"No file below kernels/{ladder.primitive} of this repository registers "
-                        f"{family}: its source is missing.")
+        section["note"] = (f"No file below kernels/{ladder.primitive} of this repository registers "
+                           f"{family}: its source is missing.")
     elif measured:
-        section.sources = (source.path, *source.includes)
+        section["sources"] = (source.path, *source.includes)
         if main.technique not in ("vendor", "cuda"):
-            section.loop = instructions.inner_loop(build, root, source.path, source.includes,
-                                                   main.name, source.compiled_in)
-        below = known.get(split_isa(base)[0]) if base else None
-        section.path_below = below.path if below else ""
+            section["loop"] = instructions.inner_loop(build, root, source.path, source.includes,
+                                                      main.name, source.compiled_in)
+        if base and (below := known.get(split_isa(base)[0])):
+            section["path_below"] = below.path
     else:
-        section.note = "Not measured in this run, so its source is not shown."
+        section["note"] = "Not measured in this run, so its source is not shown."
     return section
 
 

@@ -5,36 +5,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
-
-from markupsafe import Markup
+from typing import Any
 
 from plots.data import instruction_sets, schema
 from plots.data.chain import main_chain, main_resource, main_step, sentence
 from plots.data.errors import InputError
 from plots.data.files import replace_file
 from plots.data.numbers import plural
-from plots.data.overview import BestRung, best_rung, counts, parts_of
-from plots.data.provenance import Provenance, provenance
+from plots.data.overview import best_rung, counts, parts_of
+from plots.data.provenance import provenance
 from plots.data.ratios import ladders, latest
 from plots.data.reading import Run, load_run
 from plots.page import svg, write
 
 INDEX = "index.html"
 LOCAL = "local"  # everyday runs, which are not published
-
-
-class Entry(NamedTuple):
-    name: str           # of the folder, below the folder of results
-    link: str
-    date: str
-    provenance: Provenance
-    cores: str
-    quiet: str
-    sentence: Markup    # empty without two rungs of a ladder or two builds of a rung
-    trainings: str      # empty if there are none
-    statuses: dict[str, int]
-    best: list[tuple[str, str, BestRung]]  # primitive, where it ran
 
 
 @dataclass
@@ -87,22 +72,24 @@ def write_site(results: Path, site: Path, root: Path, program: Path) -> Outcome:
     return Outcome(site / INDEX, write.replace_folder(site, fill), warnings)
 
 
-def entry_of(run: Run, name: str, link: str) -> Entry:
+def entry_of(run: Run, name: str, link: str) -> dict[str, Any]:
+    """name: of the folder, below the folder of results."""
     found = ladders(run)
     environment = run.environment or {}
     chain, step = main_chain(found), main_step(run)
     peak = instruction_sets.peak_of_each(run)
     builds = instruction_sets.builds(found, peak)
-    return Entry(name, link, str(environment.get("started_at") or "")[:10], provenance(run),
-                 plural(environment["cores"], "core") if environment.get("cores") else "",
-                 environment.get("quiet_sentence") or "",
-                 sentence(chain, step, run.refused_ceilings) if chain or step
-                 else instruction_sets.sentence(builds, peak) if builds else Markup(""),
-                 trainings(run),
-                 counts(latest(run.summary or [])),
-                 [(name, resource.label, best) for ladder in found
-                  if (resource := main_resource(ladder)) for name, direction in parts_of(ladder)
-                  if (best := best_rung(ladder, direction, resource))])
+    return {
+        "name": name, "link": link, "date": str(environment.get("started_at") or "")[:10],
+        "provenance": provenance(run), "quiet": environment.get("quiet_sentence") or "",
+        "cores": plural(environment["cores"], "core") if environment.get("cores") else "",
+        "sentence": sentence(chain, step, run.refused_ceilings) if chain or step
+        else instruction_sets.sentence(builds, peak) if builds else "",
+        "trainings": trainings(run), "statuses": counts(latest(run.summary or [])),
+        # Primitive, and where it ran.
+        "best": [(primitive, resource.label, best) for ladder in found
+                 if (resource := main_resource(ladder)) for primitive, direction in parts_of(ladder)
+                 if (best := best_rung(ladder, direction, resource))]}
 
 
 def trainings(run: Run) -> str:
