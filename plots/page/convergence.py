@@ -63,8 +63,8 @@ def families(groups: dict[str, list[Training]]) -> Iterable[tuple[str, dict[str,
         for start in range(0, len(named), MOST_LINES):
             yield f"{network}: {family}", {**single.get(network, {}),
                                            **dict(named[start:start + MOST_LINES])}
-    for network in single.keys() - {network for network, _ in made}:
-        yield network, single[network]
+    with_modes = {network for network, _ in made}
+    yield from (item for item in single.items() if item[0] not in with_modes)
 
 
 def charts_of(groups: dict[str, list[Training]]) -> dict[str, Any]:

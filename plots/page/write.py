@@ -24,7 +24,7 @@ from plots.data.files import replace_file
 from plots.data.numbers import number, percent, plural, times
 from plots.data.provenance import provenance
 from plots.data.ratios import ladders, latest
-from plots.data.reading import Run
+from plots.data.reading import OF_THE_FOLDER, Run
 from plots.data.steps import configurations
 from plots.page import (
     attribution,
@@ -187,9 +187,8 @@ def ceilings_table(run: Run) -> Markup | None:
 def write_figures(run: Run) -> int:
     """Copies of the charts, which are drawn first if they are older than the results."""
     drawn = run.folder / schema.CHARTS_FOLDER
-    newest = max((path.stat().st_mtime for name in (*schema.TABLES, *schema.INFERENCE_TABLES)
-                  if (path := run.folder / f"{name}.csv").exists()),
-                 default=0.0)
+    newest = max((path.stat().st_mtime for name in OF_THE_FOLDER
+                  for path in run.folder.glob(f"{name}.csv*")), default=0.0)  # also compressed
     svgs = list(drawn.glob("*.svg"))
     if not svgs or max(path.stat().st_mtime for path in svgs) < newest:
         from plots.charts import draw
