@@ -18,11 +18,10 @@ from plots.charts.labels import End, label_clusters, label_ends
 from plots.charts.lines import draw_lines
 from plots.charts.rung_rows import columns_of
 from plots.charts.winners import Cell, draw_winners, fastest_rows
-from plots.data.groups import grouped
 from plots.data.names import BY_MODEL
 from plots.data.numbers import binary_size, plural
 from plots.data.ratios import Ladder, geometric_mean, ladders, resource_of
-from plots.data.reading import Row, Run
+from plots.data.reading import Row, Run, grouped
 
 SHORT = 64 * 1024   # bytes
 MOST_LINES = 6

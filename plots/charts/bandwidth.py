@@ -10,9 +10,8 @@ from plots.charts.figure import Page, caption, chart, plain_log
 from plots.charts.findings import against_library
 from plots.charts.lines import draw_lines
 from plots.charts.rung_rows import columns_of
-from plots.data.groups import grouped
 from plots.data.ratios import ladders, resource_of
-from plots.data.reading import Row, Run
+from plots.data.reading import Row, Run, grouped
 
 
 def draw_bound(axes: Axes, rows: list[Row]) -> None:

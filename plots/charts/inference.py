@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 from plots.charts import style
 from plots.charts.figure import Page, caption, chart, plain_log
-from plots.data.groups import grouped
 from plots.data.inference import Service, services
 from plots.data.numbers import milliseconds, plural, short
-from plots.data.reading import Run
+from plots.data.reading import Run, grouped
 
 MOST_LINES = 18  # that a reader can tell apart
 

@@ -14,11 +14,10 @@ from matplotlib.ticker import FixedLocator, NullFormatter
 
 from plots.charts import style
 from plots.charts.figure import Page, caption, chart
-from plots.data.groups import grouped
 from plots.data.names import is_rung, resolve_builds_on
 from plots.data.numbers import plural
 from plots.data.ratios import Ladder, Resource, first_and_last, ladders, resource_of, resources_of
-from plots.data.reading import Row, Run
+from plots.data.reading import Row, Run, grouped
 
 SUITE = "layouts"
 PLAIN = "nchw"

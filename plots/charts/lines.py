@@ -11,10 +11,9 @@ from plots.charts import style
 from plots.charts.figure import Page
 from plots.charts.findings import fastest
 from plots.charts.labels import End, label_ends
-from plots.data.groups import grouped
 from plots.data.names import BY_MODEL, Rung, widest_builds
 from plots.data.ratios import Ladder, is_set_apart, mean_ratio, rate_bounds, resource_of
-from plots.data.reading import Row
+from plots.data.reading import Row, grouped
 
 LEAST_GAIN = 1.1   # over the rung below, for a name
 MOST_NAMED = 7

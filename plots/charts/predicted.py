@@ -10,10 +10,9 @@ from matplotlib.lines import Line2D
 from plots.charts import style
 from plots.charts.figure import Page, caption, chart, plain_log
 from plots.charts.rung_rows import columns_of
-from plots.data.groups import grouped
 from plots.data.names import technique_in_name
 from plots.data.ratios import geometric_mean
-from plots.data.reading import Row, Run
+from plots.data.reading import Row, Run, grouped
 from plots.data.steps import by_network, configurations
 
 OTHER = "outside the ladders"

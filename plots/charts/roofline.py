@@ -13,7 +13,6 @@ from plots.charts import style
 from plots.charts.figure import Page, caption, chart, plain_log
 from plots.charts.labels import label_clusters, slide_along
 from plots.data.ceilings import peaks
-from plots.data.groups import grouped
 from plots.data.ratios import (
     Ladder,
     Resource,
@@ -24,7 +23,7 @@ from plots.data.ratios import (
     resource_of,
     resources_of,
 )
-from plots.data.reading import Row, Run
+from plots.data.reading import Row, Run, grouped
 
 MOST_PANELS_ACROSS = 2
 MARGIN = 1.7  # factor between the axes' limits and the outermost points and roofs

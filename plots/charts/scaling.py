@@ -12,7 +12,6 @@ from plots.charts import style
 from plots.charts.figure import Page, caption
 from plots.charts.findings import highest, how_many_times
 from plots.charts.labels import End, label_ends
-from plots.data.groups import grouped
 from plots.data.names import Rung, technique_in_name, widest_builds
 from plots.data.ratios import (
     Ladder,
@@ -24,7 +23,7 @@ from plots.data.ratios import (
     resource_of,
     resources_of,
 )
-from plots.data.reading import Run
+from plots.data.reading import Run, grouped
 from plots.data.steps import Configuration, by_network, configurations
 
 LOGARITHMIC_FROM = 8  # ratio of the most to the fewest threads

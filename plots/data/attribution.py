@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from plots.data.groups import grouped
 from plots.data.numbers import plural, shown
-from plots.data.reading import Row, Run
+from plots.data.reading import Row, Run, grouped
 
 CLEARLY = 1.03
 STEADY = 1.5      # most gain / least gain up to which a technique buys "whatever came before"

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from plots.data.groups import grouped
 from plots.data.names import Rung, is_by_compiler, split_isa
 from plots.data.numbers import listed, milliseconds, percent, shown, times
 from plots.data.overview import StepComparison, best_rung, step_comparisons
@@ -25,7 +24,7 @@ from plots.data.ratios import (
     resources_of,
     rounds_operands,
 )
-from plots.data.reading import Run
+from plots.data.reading import Run, grouped
 from plots.data.steps import configurations
 
 # Of several primitives, the first of these whose ladder has at least two measured rungs.

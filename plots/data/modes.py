@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 
 from plots.data import schema
 from plots.data.errors import InputError
-from plots.data.groups import grouped
-from plots.data.reading import Row, Run, read_json
+from plots.data.reading import Row, Run, grouped, read_json
 from plots.data.samples import median_with_interval
 from plots.data.trainings import Training, latest_trainings
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plots.data.groups import grouped
 from plots.data.names import is_rung
 from plots.data.numbers import binary_size, microseconds, percent, times
 from plots.data.ratios import latest
-from plots.data.reading import Row, Run
+from plots.data.reading import Row, Run, grouped
 
 # Times are in us.
 LABELS = ("hosts", "ranks", "length", "fastest rung", "us", "predicted", "of bound", "library",

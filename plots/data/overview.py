@@ -7,10 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from plots.data import schema
-from plots.data.groups import grouped
 from plots.data.names import Rung
 from plots.data.ratios import Ladder, Resource, geometric_mean, mean_ratio
-from plots.data.reading import Row
+from plots.data.reading import Row, grouped
 from plots.data.steps import Configuration, by_network
 
 # Columns of the rates that are not GB/s of what a problem reads and writes.

@@ -13,10 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from plots.data.groups import grouped
 from plots.data.names import BY_MODEL, Rung, is_cpu, ladder_order, resolve_builds_on
 from plots.data.numbers import plural
-from plots.data.reading import Row, Run
+from plots.data.reading import Row, Run, grouped
 from plots.data.samples import Samples, key_of, read_samples
 
 

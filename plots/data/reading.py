@@ -8,7 +8,7 @@ import io
 import json
 import math
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,14 @@ class Row(dict):
 
     def __missing__(self, column: str) -> Any:
         raise InputError(f"{self.path}: has no column '{column}'")
+
+
+def grouped(items: Iterable, key: Callable) -> dict[Any, list]:
+    """Rows, or other items, of each key, in their order."""
+    found: dict[Any, list] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return found
 
 
 PARTS = ("environment", "ceilings", *schema.TABLES)

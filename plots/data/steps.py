@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from plots.data import schema
-from plots.data.groups import grouped
 from plots.data.ratios import Resource, resource_of
-from plots.data.reading import Row
+from plots.data.reading import Row, grouped
 
 
 @dataclass

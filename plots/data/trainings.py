@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from plots.data.groups import grouped
 from plots.data.numbers import plural
-from plots.data.reading import Row
+from plots.data.reading import Row, grouped
 from plots.data.samples import median_with_interval
 
 # The columns that tell trainings apart; only simulated ones have the first two. Files of earlier

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
-from plots.data.groups import grouped
 from plots.data.numbers import number
 from plots.data.ratios import Ladder, geometric_mean, resource_of
-from plots.data.reading import Row, Run
+from plots.data.reading import Row, Run, grouped
 from plots.data.samples import key_of
 from plots.page.markup import html_table
 

@@ -14,7 +14,6 @@ from markupsafe import Markup
 
 from plots.data.ceilings import peaks
 from plots.data.chain import chain_of, interval, main_resource
-from plots.data.groups import grouped
 from plots.data.names import Rung, resolve_builds_on, split_isa
 from plots.data.numbers import MISSING, percent, shown
 from plots.data.overview import best_rung, parts_of
@@ -28,7 +27,7 @@ from plots.data.ratios import (
     resource_of,
     resources_of,
 )
-from plots.data.reading import Row, Run
+from plots.data.reading import Row, Run, grouped
 from plots.page import instructions, sources, svg
 from plots.page.first_screen import ladder_svg
 from plots.page.svg import Axis, Guide, Series

@@ -12,9 +12,8 @@ from markupsafe import Markup
 
 from plots.data import schema
 from plots.data.errors import InputError
-from plots.data.groups import grouped
 from plots.data.numbers import milliseconds
-from plots.data.reading import Run, read_text
+from plots.data.reading import Run, grouped, read_text
 from plots.page import svg
 
 LINE = 26  # pixels

@@ -40,7 +40,6 @@ from pathlib import Path
 
 from plots.data import attribution, modes, network, schema, spread
 from plots.data.chain import Bar, best_of_branch, groups_of, main_chain
-from plots.data.groups import grouped
 from plots.data.inference import services
 from plots.data.instruction_sets import Builds, builds, peak_of_each
 from plots.data.names import Rung, is_rung, split_isa
@@ -57,7 +56,7 @@ from plots.data.numbers import (
 from plots.data.overview import best_rung, fastest, parts_of
 from plots.data.provenance import provenance
 from plots.data.ratios import Ladder, ladders, mean_ratio, resources_of
-from plots.data.reading import Row, Run, load_run, read_json, read_table
+from plots.data.reading import Row, Run, grouped, load_run, read_json, read_table
 from plots.data.steps import baseline, by_network, configurations, thread_sweep
 from plots.data.trainings import name_of, split_trainings
 from plots.tables import markdown, mode_tables
