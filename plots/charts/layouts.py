@@ -215,11 +215,9 @@ def handles(layouts: list[str], has_conversions: bool) -> list[Line2D]:
 
 def conversion_times(rows: Iterable[Row]) -> Conversions:
     """The fastest of our conversions."""
-    times: Conversions = {}
-    for row in filter(is_rung, rows):
-        key = (resource_of(row), row["direction"], row["shape"])
-        times[key] = min(times.get(key, time_of(row)), time_of(row))
-    return times
+    by_problem = grouped(filter(is_rung, rows),
+                         lambda row: (resource_of(row), row["direction"], row["shape"]))
+    return {key: min(map(time_of, here)) for key, here in by_problem.items()}
 
 
 def conversions_of(row: Row) -> list[tuple[str, str]]:

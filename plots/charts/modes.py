@@ -10,6 +10,7 @@ Lines are medians over the seeds, bands and bars their intervals. A mode has one
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -321,11 +322,11 @@ def draw_staleness(run: Run, network: str, shown: Sequence[Compared]) -> Page | 
 def staleness_of(rows: Sequence[Row], c: Compared) -> dict[int, float]:
     """Updates by staleness, over all seeds. Earlier files have no batch and no optimizer."""
     batch, optimizer = c.setting.batch, c.setting.optimizer
-    counts: dict[int, float] = {}
+    counts: Counter[int] = Counter()
     for row in rows:
-        if setting_of({"batch": batch, "optimizer": optimizer}
-                      | row) == c.setting and row["updates"]:
-            counts[row["staleness"]] = counts.get(row["staleness"], 0) + row["updates"]
+        setting = setting_of({"batch": batch, "optimizer": optimizer} | row)
+        if setting == c.setting and row["updates"]:
+            counts[row["staleness"]] += row["updates"]
     return counts
 
 

@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 from plots.charts import style
 from plots.charts.figure import Page
 from plots.data.numbers import binary_size, microseconds, plural
-from plots.data.reading import Row
+from plots.data.reading import Row, grouped
 
 Cell = tuple[Hashable, float]  # place, bytes of the vector
 
@@ -20,12 +20,8 @@ Cell = tuple[Hashable, float]  # place, bytes of the vector
 def fastest_rows(rows: Iterable[Row], cell_of: Callable[[Row], Cell],
                  time: str) -> dict[Cell, Row]:
     """The row with the least `time`, a column, of each cell."""
-    fastest: dict[Cell, Row] = {}
-    for row in rows:
-        cell = cell_of(row)
-        if cell not in fastest or row[time] < fastest[cell][time]:
-            fastest[cell] = row
-    return fastest
+    return {cell: min(here, key=lambda row: row[time])
+            for cell, here in grouped(rows, cell_of).items()}
 
 
 def draw_winners(title: str, caption: str, winners: Mapping[Cell, Row], names: Sequence[str],

@@ -8,8 +8,8 @@ from typing import Any
 
 from plots.data import schema
 from plots.data.numbers import plural
-from plots.data.ratios import has_time, resource_of
-from plots.data.reading import Row, Run
+from plots.data.ratios import has_time, problem_key, resource_of
+from plots.data.reading import Row, Run, grouped
 from plots.data.samples import key_of
 from plots.page.verdicts import Verdict
 
@@ -24,12 +24,11 @@ COUNTS = ("threads", "ranks", "hosts")
 def ranks(rows: Sequence[Row]) -> list[tuple[int, bool] | None]:
     """Place of each row among those of its problem, threads and precision, and whether it is a tie:
     a row is behind another only if their intervals do not overlap."""
-    groups: dict[tuple, list[int]] = {}
-    for i, row in enumerate(rows):
-        if has_time(row):
-            key = (row["primitive"], row["direction"], row["problem"], row["cache"],
-                   row["precision"], resource_of(row))
-            groups.setdefault(key, []).append(i)
+    def place_of(i: int) -> tuple:
+        return (rows[i]["primitive"], *problem_key(rows[i]), rows[i]["precision"],
+                resource_of(rows[i]))
+
+    groups = grouped((i for i, row in enumerate(rows) if has_time(row)), place_of)
     found: list[tuple[int, bool] | None] = [None] * len(rows)
     for members in groups.values():
         spans = {i: (rows[i]["ci_low_s"] or rows[i]["median_s"],

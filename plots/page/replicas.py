@@ -7,7 +7,7 @@ from typing import Any
 from plots.data import network
 from plots.data.names import is_rung
 from plots.data.ratios import rate_bounds
-from plots.data.reading import Row, Run, load_run, read_table
+from plots.data.reading import Row, Run, grouped, load_run, read_table
 from plots.page import markup, svg
 from plots.page.svg import Axis, Series
 from plots.tables import blocks
@@ -55,15 +55,12 @@ def lengths(rows: list[Row], hosts: int, ranks: int) -> dict[str, Any] | None:
              "MPI library": [row for row in here if row["technique"] == "vendor"]}
     series = []
     for (name, found), technique in zip(kinds.items(), ("mpi", "serial", "vendor")):
-        best: dict[float, Row] = {}
-        for row in found:
-            size = network.vector_bytes(row)
-            if size not in best or row["busbw_gbytes_per_s"] > best[size]["busbw_gbytes_per_s"]:
-                best[size] = row
+        best = {size: max(rows_of_size, key=lambda row: row["busbw_gbytes_per_s"])
+                for size, rows_of_size in sorted(grouped(found, network.vector_bytes).items())}
         if len(best) > 1:
-            points = [(size, best[size]["busbw_gbytes_per_s"]) for size in sorted(best)]
-            band = [(size, *rate_bounds(best[size], best[size]["busbw_gbytes_per_s"]))
-                    for size in sorted(best)]
+            points = [(size, row["busbw_gbytes_per_s"]) for size, row in best.items()]
+            band = [(size, *rate_bounds(row, row["busbw_gbytes_per_s"]))
+                    for size, row in best.items()]
             series.append(Series(name, svg.technique_colour(technique), points, band))
     if not series:
         return None
@@ -85,9 +82,8 @@ def scaling(run: Run) -> list[dict[str, Any]]:
     pictures = []
     for place in sorted({(row["network"], row["platform"]) for row in rows}):
         here = [row for row in rows if (row["network"], row["platform"]) == place]
-        best: dict[int, float] = {}
-        for row in filter(is_rung, here):
-            best[row["nodes"]] = max(best.get(row["nodes"], 0.0), row["efficiency"])
+        best = {nodes: max(row["efficiency"] for row in rungs) for nodes, rungs
+                in grouped(filter(is_rung, here), lambda row: row["nodes"]).items()}
         series = [Series("our fastest rung", svg.technique_colour("mpi"),
                          sorted(best.items()))] if best else []
         for name, technique in (("gather_broadcast", "serial"), ("mpi_allreduce", "vendor")):

@@ -6,6 +6,7 @@ and fill what the rest of the page leaves of its limit.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -222,11 +223,8 @@ def losses(ladder: Ladder, rung: Rung) -> list[str]:
 
 def reasons(ladder: Ladder, rungs: Sequence[Rung]) -> list[str]:
     names = {rung.name for rung in rungs}
-    found: dict[str, int] = {}
-    for row in ladder.rows:
-        if row["variant"] in names and not has_time(row):
-            text = f"{row['status']}: {row['reason'] or 'no reason given'}"
-            found[text] = found.get(text, 0) + 1
+    found = Counter(f"{row['status']}: {row['reason'] or 'no reason given'}" for row in ladder.rows
+                    if row["variant"] in names and not has_time(row))
     return [f"{text} ({count} row{'s' if count > 1 else ''})" for text, count in found.items()]
 
 

@@ -94,14 +94,11 @@ def parsed(events: Iterable[dict]) -> list[Step]:
 
 def chosen(found: Iterable[Step]) -> list[Step]:
     """The fastest of the best rungs, of the libraries, over ranks, and with operations at once."""
-    fastest: dict[tuple[str, bool, bool], Step] = {}
-    for step in found:
-        wanted = step.kind[0] in ("best", "vendor") or step.kind[2]
-        if not wanted or step.mode == "ablate":
-            continue
-        if step.kind not in fastest or step.end_us < fastest[step.kind].end_us:
-            fastest[step.kind] = step
-    return sorted(fastest.values(), key=lambda step: step.end_us)
+    wanted = [step for step in found if step.mode != "ablate"
+              and (step.kind[0] in ("best", "vendor") or step.kind[2])]
+    fastest = [min(alike, key=lambda step: step.end_us)
+               for alike in grouped(wanted, lambda step: step.kind).values()]
+    return sorted(fastest, key=lambda step: step.end_us)
 
 
 def bar(operation: Operation, y: int, whole_us: float) -> Markup:

@@ -56,7 +56,7 @@ from plots.data.numbers import (
 from plots.data.overview import best_rung, fastest, parts_of
 from plots.data.provenance import provenance
 from plots.data.ratios import Ladder, ladders, mean_ratio, resources_of
-from plots.data.reading import Row, Run, grouped, load_run, read_json, read_table
+from plots.data.reading import Run, grouped, load_run, read_json, read_table
 from plots.data.steps import baseline, by_network, configurations, thread_sweep
 from plots.data.trainings import name_of, split_trainings
 from plots.tables import markdown, mode_tables
@@ -459,19 +459,16 @@ def all_reduce_peers(run: Run) -> str | None:
 def simulation(run: Run) -> str | None:
     folder = run.folder / "simulation"
     rows = read_table(folder / "scaling.csv", []) or []
-    groups: dict[tuple[str, str, int], dict[str, list[Row]]] = {}
-    for row in rows:
-        key = (row["network"], row["platform"], row["nodes"])
-        groups.setdefault(key, {}).setdefault(row["scaling"], []).append(row)
+    groups = grouped(rows, lambda row: (row["network"], row["platform"], row["nodes"]))
     lines = []
-    for key in sorted(groups):
-        weak = groups[key].get("weak", [])
+    for (network_name, platform, nodes), here in sorted(groups.items()):
+        weak = [row for row in here if row["scaling"] == "weak"]
         own = min(filter(is_rung, weak), key=lambda row: row["step_s"], default=None)
         if own is None:
             continue
         efficiency = {row["variant"]: 100 * row["efficiency"] for row in weak}
-        strong = {row["variant"]: 100 * row["efficiency"] for row in groups[key].get("strong", [])}
-        network_name, platform, nodes = key
+        strong = {row["variant"]: 100 * row["efficiency"] for row in here
+                  if row["scaling"] == "strong"}
         lines.append([network_name, platform, f"{nodes:,}", f"`{own['variant']}`",
                       milliseconds(own["all_reduce_s"]), percent(efficiency[own["variant"]]),
                       percent(efficiency.get("mpi_allreduce")),
