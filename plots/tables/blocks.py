@@ -75,7 +75,7 @@ def known_blocks(run: Run, primitives: Iterable[str]) -> dict[str, Block]:
         "directions": lambda _: summary(run, by_direction=True),
         "steps": lambda _: steps(run),
         "steps-over-ranks": lambda _: steps_over_ranks(run),
-        "inference": lambda _: with_source(run, inference_tables(run)),
+        "inference": lambda _: inference(run),
         "instruction-sets": lambda _: instruction_sets(run.folder / "instruction_sets"),
         "thread-sweep": lambda _: sweep(run),
         "peers": lambda _: peers(run),
@@ -302,6 +302,10 @@ def steps(run: Run) -> str | None:
         labels = ("rungs", "on", "step", *phases, f"over `{base.use}`", "measured / predicted")
         parts += [f"**{name}**", markdown.table(labels, rows, 2)]
     return "\n\n".join(parts)
+
+
+def inference(run: Run) -> str | None:
+    return with_source(run, inference_tables(run))
 
 
 def inference_tables(run: Run) -> str | None:
