@@ -1,18 +1,15 @@
 """bench/peers/all_reduce.py with fakes in place of libraries and launchers, and once with MPICH."""
 
 import csv
-import importlib.util
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+import all_reduce
 from plots.data import reading
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.commands import ROOT, execute, write_script
 
 # A launcher that prints what a program would: the options and the program come first.
 FAKE_PROGRAM = """#!/bin/sh
@@ -24,36 +21,24 @@ exit {status}
 """
 
 
-def load():
-    spec = importlib.util.spec_from_file_location("peers_all_reduce",
-                                                  ROOT / "bench/peers/all_reduce.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # for its dataclass
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture
 def peers(monkeypatch):
-    module = load()
-
     def own(options, counts, folder, cores):
         found = {"ring": {count: (True, 0, [1e-6 * count] * 3) for count in counts},
                  "one_bit": {count: (True, 0, [1e-9] * 3) for count in counts}}
         missing = {("tree", count): ("unavailable", "needs four ranks") for count in counts}
         return found, missing, {"one_bit"}
 
-    monkeypatch.setattr(module, "run_stepladder", own)
-    monkeypatch.setattr(module, "version_of", lambda program: "0.1.0")
-    return module
+    monkeypatch.setattr(all_reduce, "run_stepladder", own)
+    monkeypatch.setattr(all_reduce, "version_of", lambda program: "0.1.0")
+    return all_reduce
 
 
 @pytest.fixture
 def fake(tmp_path):
     def make(peers, name, seconds="2e-06;4e-06;3e-06", verified="yes", status=0):
-        path = tmp_path / f"{name}.sh"
-        path.write_text(FAKE_PROGRAM.format(seconds=seconds, verified=verified, status=status))
-        path.chmod(0o755)
+        path = write_script(tmp_path / f"{name}.sh", FAKE_PROGRAM.format(
+            seconds=seconds, verified=verified, status=status))
         return peers.Library(name, run=[str(path)], variables={"PINNED": "1"})
     return make
 
@@ -66,14 +51,11 @@ def suite(tmp_path):
 
 
 @pytest.fixture
-def run(peers, monkeypatch, tmp_path, suite, capsys):
+def run(peers, main_of, monkeypatch, tmp_path, suite):
     def call(libraries, *options):
         monkeypatch.setattr(peers, "libraries", lambda *arguments: libraries)
-        monkeypatch.setattr(sys, "argv", [
-            "all_reduce.py", "--suite-file", str(suite), "--rounds", "3",
-            "--build", str(tmp_path / "build"), "--out", str(tmp_path / "run"), *options])
-        status = peers.main()
-        return status, capsys.readouterr().out, tmp_path / "run"
+        return main_of(peers, "--suite-file", suite, "--rounds", "3", "--build",
+                       tmp_path / "build", *options)
     return call
 
 
@@ -170,11 +152,10 @@ def test_an_unknown_suite_is_an_error(run):
 
 
 def test_libraries_that_are_absent_have_reasons(tmp_path, monkeypatch):
-    peers = load()
     monkeypatch.setenv("PATH", str(tmp_path))
     (tmp_path / "environment/libraries/oneccl").mkdir(parents=True)
     (tmp_path / "environment/libraries/oneccl/unavailable").write_text("2 GB\n")
-    found = peers.libraries(tmp_path / "environment/libraries", tmp_path, 2, 2)
+    found = all_reduce.libraries(tmp_path / "environment/libraries", tmp_path, 2, 2)
     reasons = {library.name: library.unavailable for library in found}
     assert reasons["oneCCL"] == "2 GB"
     assert reasons["MPICH (system)"] == "not installed (Debian: mpich libmpich-dev)"
@@ -186,15 +167,14 @@ def test_a_real_library_is_verified_and_measured(tmp_path):
     for tool in ("mpicc.mpich", "mpirun.mpich"):
         if shutil.which(tool) is None:
             pytest.skip(f"no {tool} on this machine (Debian: mpich libmpich-dev)")
-    peers = load()
-    found = peers.libraries(tmp_path, tmp_path, 2, 1)
+    found = all_reduce.libraries(tmp_path, tmp_path, 2, 1)
     library = next(one for one in found if one.name == "MPICH (system)")
-    peers.build_library(library)
+    all_reduce.build_library(library)
 
     class options:
         cache, repetitions, budget, timeout = 2**16, 5, 0.005, 60
 
-    version, results, reason = peers.run_library(library, [1, 1000, 100000], options)
+    version, results, reason = all_reduce.run_library(library, [1, 1000, 100000], options)
     assert reason == "" and version[0].isdigit()
     assert results.keys() == {1, 1000, 100000}
     for verified, iterations, seconds in results.values():
@@ -204,10 +184,8 @@ def test_a_real_library_is_verified_and_measured(tmp_path):
 def test_the_source_compiles_without_warnings(tmp_path):
     if shutil.which("mpicc") is None:
         pytest.skip("no MPI compiler on this machine")
-    done = subprocess.run(["mpicc", "-Wall", "-Wextra", "-Werror", "-O3",
-                           ROOT / "bench/peers/all_reduce_mpi.c", "-o", tmp_path / "program"],
-                          capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    execute("mpicc", "-Wall", "-Wextra", "-Werror", "-O3", ROOT / "bench/peers/all_reduce_mpi.c",
+            "-o", tmp_path / "program")
 
 
 def test_commands_name_no_folder_of_this_machine(peers, monkeypatch):

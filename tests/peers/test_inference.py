@@ -1,19 +1,17 @@
 """bench/peers/inference.py: the measurements are fakes, the files are read back; and the peers that
 are installed in .venv-peers, on a small network with the weights of stepladder infer."""
 
-import importlib.util
 import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+import inference
 from plots.data import reading
+from tests.commands import ROOT, execute
 
-ROOT = Path(__file__).resolve().parents[2]
 PYTHON = ROOT / ".venv-peers/bin/python"
 
 NETWORK = {"tiny": {
@@ -32,31 +30,18 @@ NETWORK = {"tiny": {
                   "weight_decay_on": "convolution"}}}
 
 
-def load(name, monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "bench/peers")
-    spec = importlib.util.spec_from_file_location(f"peers_{name}", ROOT / f"bench/peers/{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture
-def module(monkeypatch):
-    return load("inference", monkeypatch)
-
-
 def times(median):
     return {"median_s": median, "p90_s": 2 * median, "p99_s": 4 * median, "samples_per_s": 8.0}
 
 
 @pytest.fixture
-def run(module, monkeypatch, tmp_path, capsys):
+def run(main_of, monkeypatch):
     """`medians`: of each use in the first round, the second one and so on."""
     def call(medians, *options, broken=""):
         left = {use: list(values) for use, values in medians.items()}
 
         def of_stepladder(program, network, batches, threads, seconds, export):
-            taken = {use: left[use].pop(0) for use in module.OURS}
+            taken = {use: left[use].pop(0) for use in inference.OURS}
             return {(use, batch): times(value) for use, value in taken.items()
                     for batch in batches}
 
@@ -66,14 +51,10 @@ def run(module, monkeypatch, tmp_path, capsys):
             value = left[mode or use].pop(0)
             return {batch: times(value) for batch in batches}, {use: "2.0"}
 
-        monkeypatch.setattr(module, "run_stepladder", of_stepladder)
-        monkeypatch.setattr(module, "run_peer", of_peer)
-        monkeypatch.setattr(sys, "argv", [
-            "inference.py", "--file", str(ROOT / "bench/networks.json"), "--networks", "mlp",
-            "--batch", "1,8", "--threads", "2", "--rounds", "3",
-            "--out", str(tmp_path / "run"), *options])
-        status = module.main()
-        return status, capsys.readouterr().out, tmp_path / "run"
+        monkeypatch.setattr(inference, "run_stepladder", of_stepladder)
+        monkeypatch.setattr(inference, "run_peer", of_peer)
+        return main_of(inference, "--file", ROOT / "bench/networks.json", "--networks", "mlp",
+                       "--batch", "1,8", "--threads", "2", "--rounds", "3", *options)
     return call
 
 
@@ -128,18 +109,18 @@ def test_a_wrong_option_is_an_error_and_leaves_no_folder(run, tmp_path, options,
     assert not (tmp_path / "run").exists()
 
 
-def test_the_columns_are_documented(module):
+def test_the_columns_are_documented():
     text = (ROOT / "bench/peers/README.md").read_text().split("## Inference")[1]
     documented = dict(re.findall(r"^\| `(\w+)` \| (text|integer|number) \|", text, re.MULTILINE))
-    assert documented == module.COLUMNS["peers_inference"]
+    assert documented == inference.COLUMNS["peers_inference"]
 
 
-def test_percentiles_are_nearest_ranks(module):
-    found = module.times_of([float(n) for n in range(100, 0, -1)], batch=3)
+def test_percentiles_are_nearest_ranks():
+    found = inference.times_of([float(n) for n in range(100, 0, -1)], batch=3)
     assert (found["p90_s"], found["p99_s"]) == (90.0, 99.0)
     assert found["median_s"] == 50.5
     assert found["samples_per_s"] == 3 * 100 / 5050
-    assert module.times_of([2.0], batch=1)["p99_s"] == 2.0
+    assert inference.times_of([2.0], batch=1)["p99_s"] == 2.0
 
 
 @pytest.fixture(scope="module")
@@ -158,28 +139,23 @@ def exported(program, tmp_path_factory):
     networks.write_text(json.dumps(NETWORK))
     network = folder / "tiny.json"
     network.write_text(json.dumps(NETWORK["tiny"]))
-    done = subprocess.run([program, "infer", "--network", network, "--batch", "3", "--requests",
-                           "20", "--threads", "1", "--use", "serial", "--export", folder / "tiny",
-                           "--out", folder / "run"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    execute(program, "infer", "--network", network, "--batch", "3", "--requests", "20", "--threads",
+            "1", "--use", "serial", "--export", folder / "tiny", "--out", folder / "run")
     return networks, folder / "tiny"
 
 
-def peer(networks, export, framework):
+def peer(networks, export, framework, **expected):
     package = "onnxruntime" if framework == "onnxruntime" else "torch"
-    if not PYTHON.exists() or subprocess.run(
-            [PYTHON, "-c", f"import {package}"], capture_output=True, check=False).returncode:
+    if not PYTHON.exists() or execute(PYTHON, "-c", f"import {package}", status=None).returncode:
         pytest.skip(f"{package} is not installed in .venv-peers: make peers INFERENCE=1 does it")
-    return subprocess.run([PYTHON, ROOT / "bench/peers/inference_peer.py", "tiny", "--framework",
-                           framework, "--file", networks, "--export", export, "--batch", "1,3",
-                           "--threads", "1", "--seconds", "0.01"], capture_output=True, text=True,
-                          check=False)
+    return execute(PYTHON, ROOT / "bench/peers/inference_peer.py", "tiny", "--framework", framework,
+                   "--file", networks, "--export", export, "--batch", "1,3", "--threads", "1",
+                   "--seconds", "0.01", **expected)
 
 
 @pytest.mark.parametrize("framework", ["eager", "compile", "onnxruntime"])
 def test_a_peer_computes_the_logits_of_the_reference(exported, framework):
     done = peer(*exported, framework)
-    assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout.splitlines()[-1])
     assert result["latencies"].keys() == {"1", "3"}
     assert all(len(found) >= 10 and min(found) > 0 for found in result["latencies"].values())
@@ -193,25 +169,22 @@ def test_a_peer_with_another_weight_is_refused(exported, tmp_path, framework):
     start = 24 + 8 + int.from_bytes(content[24:32], "little")
     content[start + 3] ^= 0x80  # the sign
     (tmp_path / "other").write_bytes(content)
-    done = peer(networks, tmp_path / "other", framework)
-    assert done.returncode == 1
-    assert "the logits differ from ours by" in done.stderr
+    peer(networks, tmp_path / "other", framework, status=1, error="the logits differ from ours by")
 
 
 def test_a_file_that_is_no_export_is_refused(exported):
     networks, _ = exported
-    done = peer(networks, networks, "onnxruntime")
-    assert done.returncode == 1 and "was not written by stepladder infer" in done.stderr
+    peer(networks, networks, "onnxruntime", status=1, error="was not written by stepladder infer")
 
 
-def test_our_rows_are_those_of_stepladder_infer(module, program, tmp_path):
-    found = module.run_stepladder(program, "mlp", [1, 2], 1, 0.02, tmp_path / "mlp")
+def test_our_rows_are_those_of_stepladder_infer(program, tmp_path):
+    found = inference.run_stepladder(program, "mlp", [1, 2], 1, 0.02, tmp_path / "mlp")
     assert found.keys() == {(use, batch) for use in ("best", "vendor") for batch in (1, 2)}
     for one in found.values():
         assert one["median_s"] > 0 and one["p99_s"] >= one["p90_s"] > 0
     assert (tmp_path / "mlp").stat().st_size > 4 * 535818
 
 
-def test_our_error_is_the_reason(module, program, tmp_path):
+def test_our_error_is_the_reason(program, tmp_path):
     with pytest.raises(RuntimeError, match="stepladder: .*nowhere"):
-        module.run_stepladder(program, "nowhere.json", [1], 1, 0.02, tmp_path / "none")
+        inference.run_stepladder(program, "nowhere.json", [1], 1, 0.02, tmp_path / "none")

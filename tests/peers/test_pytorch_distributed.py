@@ -1,13 +1,11 @@
 """bench/peers/pytorch_distributed.py in the environment of `make peers`."""
 
 import json
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.commands import ROOT, execute
 
 # Verification in one process, a group of one rank; the second argument makes the gradients wrong.
 VERIFY = """
@@ -30,19 +28,15 @@ def python():
     if not path.exists():
         pytest.skip("no PyTorch on this machine (make peers installs it into .venv-peers)")
     code = "import torch.distributed as d; assert d.is_gloo_available()"
-    if subprocess.run([path, "-c", code], capture_output=True).returncode != 0:
+    if execute(path, "-c", code, status=None).returncode != 0:
         pytest.skip("this PyTorch has no gloo")
     return path
 
 
-def execute(*command):
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
-
-
 def test_two_ranks_are_verified_and_measured(python):
     done = execute(python, "bench/peers/pytorch_distributed.py", "mlp", "--file",
-                   "bench/networks.json", "--ranks", "2", "--mode", "eager", "--seconds", "0.2")
-    assert done.returncode == 0, done.stderr
+                   "bench/networks.json", "--ranks", "2", "--mode", "eager", "--seconds", "0.2",
+                   cwd=ROOT, timeout=300)
     result = json.loads(done.stdout.splitlines()[-1])
     assert len(result["total"]) == 10 and min(result["total"]) > 0
     phases = result["phases"]
@@ -53,11 +47,10 @@ def test_two_ranks_are_verified_and_measured(python):
 
 @pytest.mark.parametrize("gradients, agree", [("right", "True"), ("wrong", "False")])
 def test_verification_tells_wrong_gradients_from_right_ones(python, tmp_path, gradients, agree):
-    done = execute(python, "-c", VERIFY, tmp_path / "store", gradients)
-    assert done.returncode == 0, done.stderr
+    done = execute(python, "-c", VERIFY, tmp_path / "store", gradients, cwd=ROOT, timeout=300)
     assert done.stdout.split() == [agree]
 
 
 def test_run_reads_its_options_without_pytorch(tmp_path):
-    done = execute(sys.executable, "bench/peers/run.py", "--ranks", "1", "--out", tmp_path / "run")
-    assert "'1' is not a number of ranks" in done.stderr and done.returncode == 2
+    execute(sys.executable, "bench/peers/run.py", "--ranks", "1", "--out", tmp_path / "run",
+            cwd=ROOT, status=2, error="'1' is not a number of ranks")

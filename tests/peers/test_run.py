@@ -1,30 +1,19 @@
 """bench/peers/run.py without PyTorch: the measurements are fakes, the files are read back."""
 
 import csv
-import importlib.util
+import functools
 import json
 import re
-import sys
-from pathlib import Path
 
 import pytest
 
+import run as peers_run
 from plots.data import reading
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture
-def module(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "bench/peers")
-    spec = importlib.util.spec_from_file_location("peers_run", ROOT / "bench/peers/run.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from tests.commands import ROOT, write_script
 
 
 @pytest.fixture
-def peers(module, monkeypatch):
+def peers(monkeypatch):
     phases = {"forward": 0.25, "backward": 0.5, "update": 0.25}
 
     def of_stepladder(program, network, use, threads, tuned, ranks):
@@ -37,21 +26,16 @@ def peers(module, monkeypatch):
         versions = {"torch": "2.0", "device": device}
         return 2.0 / threads, {} if mode.startswith("cuda_graph") else phases, versions
 
-    monkeypatch.setattr(module, "tune", lambda program, networks, threads, file: file.touch())
-    monkeypatch.setattr(module, "run_stepladder", of_stepladder)
-    monkeypatch.setattr(module, "run_pytorch", of_pytorch)
-    return module
+    monkeypatch.setattr(peers_run, "tune", lambda program, networks, threads, file: file.touch())
+    monkeypatch.setattr(peers_run, "run_stepladder", of_stepladder)
+    monkeypatch.setattr(peers_run, "run_pytorch", of_pytorch)
+    return peers_run
 
 
 @pytest.fixture
-def run(peers, monkeypatch, tmp_path, capsys):
-    def call(*options):
-        monkeypatch.setattr(sys, "argv", [
-            "run.py", "--file", str(ROOT / "bench/networks.json"), "--rounds", "2", "--networks",
-            "mlp,mnist_cnn", "--threads", "1,2", "--out", str(tmp_path / "run"), *options])
-        status = peers.main()
-        return status, capsys.readouterr().out, tmp_path / "run"
-    return call
+def run(peers, main_of):
+    return functools.partial(main_of, peers, "--file", ROOT / "bench/networks.json", "--rounds",
+                             "2", "--networks", "mlp,mnist_cnn", "--threads", "1,2")
 
 
 def test_step_csv_has_the_columns_of_stepladder_step_and_a_total_for_each_configuration(run):
@@ -115,7 +99,7 @@ def test_an_interrupted_run_keeps_its_measurements(peers, run, monkeypatch, tmp_
     assert {(r["network"], r["mode"]) for r in rows if r["use"] == "pytorch"} == set(measured)
 
 
-def test_on_a_gpu_one_process_of_pytorch_for_each_network_measures_all_modes(module, tmp_path,
+def test_on_a_gpu_one_process_of_pytorch_for_each_network_measures_all_modes(tmp_path,
                                                                              monkeypatch):
     """The process is a fake that counts its answers; it ends when it is asked to compile."""
     fake = tmp_path / "pytorch_step.py"
@@ -127,11 +111,11 @@ for count, line in enumerate(sys.stdin):
     answer = {"torch": "2.0", "device": sys.argv[1], "total": [count, count, 9], "phases": {}}
     print(json.dumps({"error": "no graph"} if "graph" in line else answer), flush=True)
 """)
-    monkeypatch.setattr(module, "HERE", tmp_path)
-    on_gpu = module.PyTorchOnGpu("networks.json", ["mlp", "mnist_cnn"], 0.1)
+    monkeypatch.setattr(peers_run, "HERE", tmp_path)
+    on_gpu = peers_run.PyTorchOnGpu("networks.json", ["mlp", "mnist_cnn"], 0.1)
 
     def seconds(network, mode):
-        return module.run_pytorch("networks.json", network, mode, 1, "cuda", 0.1, 1, on_gpu)[0]
+        return peers_run.run_pytorch("networks.json", network, mode, 1, "cuda", 0.1, 1, on_gpu)[0]
 
     assert [seconds("mlp", "eager"), seconds("mlp", "eager_tf32")] == [0, 1]
     assert seconds("mnist_cnn", "eager") == 0
@@ -242,16 +226,14 @@ END
 
 
 @pytest.fixture
-def step_of(module, monkeypatch, tmp_path):
+def step_of(monkeypatch, tmp_path):
     """run_stepladder on two ranks, with a program in place of mpirun."""
     def call(ranks, failure=""):
-        launcher = tmp_path / "launcher.sh"
-        launcher.write_text(FAKE_STEP.format(arguments=tmp_path / "arguments", ranks=ranks,
-                                             failure=failure))
-        launcher.chmod(0o755)
-        monkeypatch.setattr(module, "mpirun",
+        launcher = write_script(tmp_path / "launcher.sh", FAKE_STEP.format(
+            arguments=tmp_path / "arguments", ranks=ranks, failure=failure))
+        monkeypatch.setattr(peers_run, "mpirun",
                             lambda ranks, cores: [str(launcher), "-np", str(ranks)])
-        return module.run_stepladder("stepladder", "mlp", "best", 1, tmp_path / "tuned.csv", 2)
+        return peers_run.run_stepladder("stepladder", "mlp", "best", 1, tmp_path / "tuned.csv", 2)
     return call
 
 

@@ -17,7 +17,8 @@ from unittest import mock
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.commands import ROOT, check, write_script
+
 sys.path.insert(0, str(ROOT / "scripts"))
 
 import runner  # noqa: E402
@@ -43,10 +44,8 @@ class Sandbox:
     def fake(self, name, body="", folder=None):
         """A command that records its call and then runs `body` (bash)."""
         path = Path(folder or self.bin) / name
-        path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
-        path.write_text(f'#!{self.bin}/bash\necho "{name} $*" >>"{self.log}"\n{body}\n')
-        path.chmod(0o755)
+        write_script(path, f'#!{self.bin}/bash\necho "{name} $*" >>"{self.log}"\n{body}\n')
 
     def remove(self, name):
         (self.bin / name).unlink()
@@ -61,10 +60,12 @@ class Sandbox:
             # A test runner in the background may ignore Ctrl-C, and its children inherit that.
             start_new_session=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 
-    def run(self, script, *arguments, **variables):
+    def run(self, script, *arguments, status=0, error=(), lines=None, **variables):
+        """Runs it to its end and checks how it ended: see check()."""
         process = self.start(script, *arguments, **variables)
         stdout, stderr = process.communicate(timeout=120)
-        return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+        return check(subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr),
+                     status, error, lines)
 
     def calls(self, name):
         """The command lines with which this fake was called, without its name."""
@@ -136,16 +137,17 @@ class Project:
     def start_of(words):
         return next(i for i, word in enumerate(words) if word.endswith("/stepladder"))
 
-    def run(self, script, **variables):
+    def run(self, script, status=0, error=(), lines=None, **variables):
+        """Runs it to its end and checks how it ended: see check()."""
         self.commands, self.plots = [], []
         with mock.patch.dict(os.environ, variables):
             try:
                 runpy.run_path(str(ROOT / "scripts" / script), run_name="__main__")
-                status = 0
+                returncode = 0
             except SystemExit as end:
-                status = end.code or 0
-        stdout, stderr = self.capsys.readouterr()
-        return SimpleNamespace(returncode=status, stdout=stdout, stderr=stderr)
+                returncode = end.code or 0
+        return check(subprocess.CompletedProcess([script], returncode, *self.capsys.readouterr()),
+                     status, error, lines)
 
 
 @pytest.fixture

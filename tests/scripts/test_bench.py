@@ -3,11 +3,11 @@
 import os
 import pty
 import signal
-import time
 
 import pytest
 
 import runner
+from tests.commands import wait_until
 
 SINGLE = "matmul convolution max_pool average_pool sgd_update reorder low_precision layers"
 PARTS = 1 + 2 + 1 + 2 * 3 + 6 + 8
@@ -18,8 +18,7 @@ def rank_counts(project):
 
 
 def test_one_run_folder_holds_everything(project):
-    result = project.run("run_bench.py", OUT="run")
-    assert result.returncode == 0, result.stderr
+    project.run("run_bench.py", OUT="run")
     calls = project.calls()
     assert calls[0] == f"bench {SINGLE} --quiet --suite layers --threads 1,4 --out run"
     assert all(call.endswith("--out run --resume") for call in calls[1:])
@@ -53,14 +52,14 @@ def test_primitives_without_any_of_the_suites_are_left_out(project):
     suites.mkdir(parents=True)
     for primitive, suite in (("matmul", "thin"), ("max_pool", "squares"), ("all_reduce", "layers")):
         (suites / f"{primitive}.csv").write_text(f"suite,name\n{suite},one\n")
-    assert project.run("run_bench.py", OUT="run", SUITE="thin,squares").returncode == 0
+    project.run("run_bench.py", OUT="run", SUITE="thin,squares")
     calls = [call for call in project.calls() if call.startswith("bench ")]
     assert calls[0].startswith("bench matmul max_pool --quiet --suite thin,squares ")
     assert not any("all_reduce" in call.split(" --")[0] for call in calls)
 
 
 def test_the_default_folder_is_a_new_one_under_results_local(project):
-    assert project.run("run_bench.py").returncode == 0
+    project.run("run_bench.py")
     assert len(list((project.root / "results/local").iterdir())) == 1
 
 
@@ -82,10 +81,9 @@ def test_primitive_and_variant_restrict_the_run(project):
 
 def test_more_ranks_than_cores_only_when_asked(project):
     variables = {"OUT": "run", "PRIMITIVE": "all_reduce", "RANKS": "2,8"}
-    refused = project.run("run_bench.py", **variables)
-    assert refused.returncode == 1 and project.commands == []
-    assert "4 cores" in refused.stderr and "OVERSUBSCRIBE=1" in refused.stderr
-    assert project.run("run_bench.py", **variables, OVERSUBSCRIBE="1").returncode == 0
+    project.run("run_bench.py", **variables, status=1, error=("4 cores", "OVERSUBSCRIBE=1"))
+    assert project.commands == []
+    project.run("run_bench.py", **variables, OVERSUBSCRIBE="1")
     few, many = project.launches()
     assert "--oversubscribe" not in few and "--oversubscribe" in many
 
@@ -99,8 +97,8 @@ def test_ranks_are_two_and_all_cores_with_hardware_threads(project):
 
 @pytest.mark.parametrize("ranks", ["two", "0", "2,-1"])
 def test_ranks_that_are_no_numbers_are_refused(project, ranks):
-    result = project.run("run_bench.py", RANKS=ranks)
-    assert result.returncode == 1 and f"RANKS={ranks}: expected whole numbers" in result.stderr
+    project.run("run_bench.py", RANKS=ranks, status=1,
+                error=f"RANKS={ranks}: expected whole numbers")
 
 
 @pytest.mark.parametrize("user, allowed", [(0, "1"), (1000, None)])
@@ -116,17 +114,15 @@ def test_open_mpi_is_allowed_to_run_as_root(project, monkeypatch, user, allowed)
 def test_without_mpirun_all_reduce_is_skipped_visibly(project):
     project.tools = {}
     result = project.run("run_bench.py", OUT="run")
-    assert result.returncode == 0
     assert "all_reduce: SKIPPED" in result.stdout
     assert not any("all_reduce" in call for call in project.calls())
 
 
 def test_a_failed_part_or_a_crash_does_not_stop_the_others(project):
     project.answer = lambda line: 1 if " convolution " in line else 139 if " step " in line else 0
-    result = project.run("run_bench.py", OUT="run")
-    assert result.returncode == 1 and len(project.commands) == PARTS
+    result = project.run("run_bench.py", OUT="run", status=1, error=f"{SINGLE} (exit status 1)")
+    assert len(project.commands) == PARTS
     assert project.plots[-1] == "table run"
-    assert f"{SINGLE} (exit status 1)" in result.stderr
     assert result.stderr.count("exit status 139") == 6
 
 
@@ -144,7 +140,7 @@ def test_after_a_crash_the_same_part_goes_on(project):
 
     project.answer = crash_once
     result = project.run("run_bench.py", OUT="run", PRIMITIVE="matmul", VARIANT="naive")
-    assert result.returncode == 0 and "  | lost a rank" in result.stderr
+    assert "  | lost a rank" in result.stderr
     assert project.calls()[1].endswith("--out run --resume --after-crash")
     assert len(project.calls()) == 2
 
@@ -155,26 +151,23 @@ def test_a_refusal_before_measuring_ends_the_run(project):
         return 2
 
     project.answer = refuse
-    result = project.run("run_bench.py", OUT="run", SUITE="layrs")
-    assert result.returncode == 2 and "unknown suite: layrs" in result.stderr
+    project.run("run_bench.py", OUT="run", SUITE="layrs", status=2, error="unknown suite: layrs")
     assert len(project.commands) == 1
 
 
 def test_all_reduce_without_the_variant_is_skipped_visibly(project):
     project.answer = lambda line: 2 if "bench all_reduce" in line else 0
     result = project.run("run_bench.py", OUT="run", VARIANT="packed")
-    assert result.returncode == 0
     assert "all_reduce: SKIPPED, it has no variant packed" in result.stdout
 
 
 def test_a_folder_that_holds_a_run_is_only_resumed_on_request(project):
     project.run("run_bench.py", OUT="run", PRIMITIVE="matmul", VARIANT="naive")
     project.answer = lambda line: 0 if "--resume" in line else 1
-    refused = project.run("run_bench.py", OUT="run", PRIMITIVE="matmul,all_reduce")
-    assert refused.returncode == 1 and len(project.commands) == 1
-    assert "RESUME=1" in refused.stderr
-    resumed = project.run("run_bench.py", OUT="run", PRIMITIVE="matmul", RESUME="1")
-    assert resumed.returncode == 0
+    project.run("run_bench.py", OUT="run", PRIMITIVE="matmul,all_reduce", status=1,
+                error="RESUME=1")
+    assert len(project.commands) == 1
+    project.run("run_bench.py", OUT="run", PRIMITIVE="matmul", RESUME="1")
     assert project.calls()[0].endswith("--out run --resume")
 
 
@@ -193,8 +186,7 @@ write""", folder=sandbox.root / "build")
 
 def test_every_part_is_one_line_and_its_output_goes_to_the_log(sandbox):
     program(sandbox, "for i in {1..50}; do echo on stdout; echo on stderr >&2; done")
-    result = sandbox.run("run_bench.py", OUT="run", PRIMITIVE="max_pool", SUITE="quick")
-    assert (result.returncode, result.stderr) == (0, "")
+    result = sandbox.run("run_bench.py", OUT="run", PRIMITIVE="max_pool", SUITE="quick", lines=0)
     lines = result.stdout.splitlines()
     assert lines[0] == "Run folder: run"
     assert lines[1].startswith("[1/1] max_pool (after 0 min ")
@@ -220,16 +212,16 @@ def test_on_a_terminal_the_progress_is_shown_there(sandbox):
 
 def test_the_end_of_a_failed_part_is_shown(sandbox):
     program(sandbox, 'write; for i in {1..30}; do echo "row $i"; done; echo "2 failed" >&2; exit 1')
-    result = sandbox.run("run_bench.py", OUT="run", PRIMITIVE="max_pool")
-    assert result.returncode == 1 and "run/bench.log" in result.stderr
+    result = sandbox.run("run_bench.py", OUT="run", PRIMITIVE="max_pool", status=1,
+                         error="run/bench.log")
     shown = [line for line in result.stderr.splitlines() if line.startswith("  | ")]
     assert len(shown) == 12 and shown[-1] == "  | 2 failed"
 
 
 def test_a_signal_of_the_program_has_the_status_of_a_shell(sandbox):
     program(sandbox, "write; kill -SEGV $$")
-    result = sandbox.run("run_bench.py", OUT="run", PRIMITIVE="max_pool")
-    assert result.returncode == 1 and "max_pool (exit status 139)" in result.stderr
+    sandbox.run("run_bench.py", OUT="run", PRIMITIVE="max_pool", status=1,
+                error="max_pool (exit status 139)")
 
 
 @pytest.mark.parametrize("kill", [
@@ -241,10 +233,7 @@ def test_an_interrupted_run_prints_how_to_resume(sandbox, kill):
     program(sandbox, '''trap "exit 130" INT TERM; write; touch started
 while :; do real-sleep 0.1; done''')
     process = sandbox.start("run_bench.py", OUT="my run", SUITE="alexnet")
-    for _ in range(1000):
-        if (sandbox.root / "started").exists():
-            break
-        time.sleep(0.05)
+    assert wait_until((sandbox.root / "started").exists, 60)
     kill(process)
     stdout, _ = process.communicate(timeout=120)
     assert process.returncode == 130
@@ -256,5 +245,4 @@ def test_without_python_the_measurements_are_still_made(sandbox):
     program(sandbox, "")
     sandbox.fake("python", "exit 1", folder=sandbox.root / ".venv/bin")
     result = sandbox.run("run_bench.py", OUT="run", PRIMITIVE="matmul")
-    assert result.returncode == 0
     assert "Charts and tables: SKIPPED" in result.stdout and "run/summary.csv" in result.stdout

@@ -1,8 +1,6 @@
 """scripts/check_run.py: a complete run passes, and every possible problem is named."""
 
-import csv
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,18 +8,15 @@ import pytest
 
 from plots.data import schema
 from tests import columns
+from tests.commands import ROOT, changing, execute, write_csv
 
-ROOT = Path(__file__).resolve().parents[2]
 PRIMITIVES = [suite.stem for suite in (ROOT / "bench/suites").glob("*.csv")]
 
 
 def write_rows(path, table, rows):
     """The CSV file, and beside summary.csv and step.csv the same as JSON."""
     rows = list(rows)
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, table.names)
-        writer.writeheader()
-        writer.writerows(rows)
+    write_csv(path, rows, table.names)
     if path.stem in ("summary", "step"):
         path.with_suffix(".json").write_text(json.dumps(
             {"schema_version": schema.SCHEMA_VERSION, "columns": table.names,
@@ -45,11 +40,7 @@ def run(tmp_path):
     write_rows(tmp_path / "samples.csv", columns.SAMPLES, [{"primitive": "matmul", "seconds": 0.5}])
     write_rows(tmp_path / "step.csv", columns.STEP, [{"network": "mlp", "median_s": 0.5}])
     write_rows(tmp_path / "train.csv", columns.TRAIN, [{"step": 1, "loss": 2.3}])
-    types = {str: "text", int: "integer", float: "number"}
-    described = {name: [{"name": column.name, "type": types[column.kind], "unit": "",
-                         "meaning": "a column"} for column in table.columns]
-                 for name, table in columns.TABLES.items()}
-    (tmp_path / "columns.json").write_text(json.dumps(version | {"tables": described}))
+    (tmp_path / "columns.json").write_text(columns.JSON)
     about = {"network": "mlp", "use": "best", "mode": "single", "place": "1 thread", "rank": 0,
              "ranks": 1}
     (tmp_path / "trace.json").write_text(json.dumps({"traceEvents": [
@@ -64,14 +55,12 @@ def run(tmp_path):
     return tmp_path
 
 
-def check(run):
-    return subprocess.run([sys.executable, ROOT / "scripts/check_run.py", run], text=True,
-                          capture_output=True, timeout=60)
+def check(run, **expected):
+    return execute(sys.executable, ROOT / "scripts/check_run.py", run, **expected)
 
 
 def test_a_whole_run_passes(run):
-    result = check(run)
-    assert (result.returncode, result.stderr) == (0, "")
+    check(run, lines=0)
 
 
 @pytest.mark.parametrize("name", dict.fromkeys([
@@ -79,16 +68,13 @@ def test_a_whole_run_passes(run):
     "charts/speedup.pdf"]))
 def test_a_missing_file_is_named(run, name):
     (run / name).unlink()
-    result = check(run)
-    assert result.returncode == 1
-    assert Path(name).stem in result.stderr
+    check(run, status=1, error=Path(name).stem)
 
 
 def test_another_column_is_named(run):
     text = (run / "step.csv").read_text().replace("median_s", "mean_s")
     (run / "step.csv").write_text(text)
-    result = check(run)
-    assert result.returncode == 1 and "mean_s" in result.stderr
+    check(run, status=1, error="mean_s")
 
 
 @pytest.mark.parametrize("values, message", [
@@ -104,10 +90,7 @@ def test_another_column_is_named(run):
 def test_a_bad_row_is_named(run, values, message):
     bad = summary_row("matmul", variant="packed", **values)
     write_rows(run / "summary.csv", columns.SUMMARY, [*map(summary_row, PRIMITIVES), bad])
-    result = check(run)
-    assert result.returncode == 1
-    assert "packed" in result.stderr and message in result.stderr
-    assert len(result.stderr.splitlines()) == 1
+    check(run, status=1, error=("packed", message), lines=1)
 
 
 @pytest.mark.parametrize("name, change, message", [
@@ -119,13 +102,9 @@ def test_a_bad_row_is_named(run, values, message):
     ("columns.json", lambda content: content["tables"].pop("samples"), "not describe samples.csv"),
     ("columns.json", lambda content: content["tables"]["step"][0].pop("meaning"), "no meaning")])
 def test_json_files_that_differ_from_the_csv_files_are_named(run, name, change, message):
-    content = json.loads((run / name).read_text())
-    change(content)
-    (run / name).write_text(json.dumps(content))
-    result = check(run)
-    assert result.returncode == 1
-    assert name in result.stderr and message in result.stderr
-    assert len(result.stderr.splitlines()) == 1
+    with changing(run / name) as content:
+        change(content)
+    check(run, status=1, error=(name, message), lines=1)
 
 
 @pytest.mark.parametrize("name, text", [
@@ -133,67 +112,54 @@ def test_json_files_that_differ_from_the_csv_files_are_named(run, name, change, 
     ("report.html", "<!doctype html>\n<p>half")])
 def test_a_malformed_file_is_named(run, name, text):
     (run / name).write_text(text)
-    result = check(run)
-    assert result.returncode == 1 and f"{run / name}: " in result.stderr
+    check(run, status=1, error=f"{run / name}: ")
 
 
 def test_a_variant_that_cannot_run_here_is_a_row_without_a_problem(run):
     absent = summary_row("matmul", variant="cublas", problem="", threads="", status="unavailable",
                          verified="", median_s="", reason="no CUDA device")
     write_rows(run / "summary.csv", columns.SUMMARY, [*map(summary_row, PRIMITIVES), absent])
-    assert check(run).returncode == 0
+    check(run)
     write_rows(run / "summary.csv", columns.SUMMARY,
                [*map(summary_row, PRIMITIVES), absent | {"reason": ""}])
-    assert "summary: matmul cublas: unavailable, without a reason" in check(run).stderr
+    check(run, status=1, error="summary: matmul cublas: unavailable, without a reason")
 
 
 def test_an_unavailable_row_with_its_reason_is_fine(run):
     absent = summary_row("matmul", status="unavailable", verified="", median_s="", reason="no GPU")
     write_rows(run / "summary.csv", columns.SUMMARY, [*map(summary_row, PRIMITIVES), absent])
-    assert check(run).returncode == 0
+    check(run)
 
 
 def test_a_primitive_that_was_not_measured_is_named(run):
     write_rows(run / "summary.csv", columns.SUMMARY, map(summary_row, PRIMITIVES[1:]))
-    result = check(run)
-    assert result.returncode == 1 and f"no ok row of {PRIMITIVES[0]}" in result.stderr
+    check(run, status=1, error=f"no ok row of {PRIMITIVES[0]}")
 
 
 def test_a_loss_that_is_no_number_is_named(run):
     write_rows(run / "train.csv", columns.TRAIN, [{"step": 1, "loss": "nan"}])
-    result = check(run)
-    assert result.returncode == 1 and "loss" in result.stderr
+    check(run, status=1, error="loss")
 
 
 def test_every_problem_is_reported_at_once(run):
     (run / "train.csv").unlink()
     (run / "charts/speedup.png").unlink()
-    assert len(check(run).stderr.splitlines()) == 2
+    check(run, status=1, lines=2)
 
 
-INFERENCE = {
-    "network": "text", "use": "text", "split": "text", "batch": "integer", "threads": "integer",
-    "layer": "text", "status": "text", "reason": "text", "verified": "text",
-    **dict.fromkeys(("median_s", "p50_s", "p90_s", "p99_s", "max_s", "samples_per_s", "share"),
-                    "number")}
+INFERENCE = columns.documented("inference")
 
 
 def with_inference(run, **values):
     """The run with requests: a layer, and a total with these values."""
-    described = json.loads((run / "columns.json").read_text())
-    described["tables"]["inference"] = [
-        {"name": name, "type": kind, "unit": "", "meaning": "a column"}
-        for name, kind in INFERENCE.items()]
-    (run / "columns.json").write_text(json.dumps(described))
+    with changing(run / "columns.json") as content:
+        content["tables"]["inference"] = columns.described(INFERENCE)
     about = {"network": "mlp", "use": "best", "split": "inside", "batch": 8, "threads": 1,
              "status": "ok"}
     total = {"layer": "total", "verified": "yes", "median_s": 0.5, "p50_s": 0.5, "p90_s": 0.6,
              "p99_s": 0.7, "max_s": 0.7, "samples_per_s": 16}
     rows = [about | {"layer": "fc1", "median_s": 0.5, "share": 100}, about | total | values]
-    with (run / "inference.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, INFERENCE)
-        writer.writeheader()
-        writer.writerows(rows)
+    write_csv(run / "inference.csv", rows, INFERENCE)
     (run / "inference.json").write_text(json.dumps(
         {"schema_version": schema.SCHEMA_VERSION, "columns": list(INFERENCE),
          "rows": [{name: row.get(name) for name in INFERENCE} for row in rows]}))
@@ -201,10 +167,9 @@ def with_inference(run, **values):
 
 def test_requests_are_checked_where_a_run_has_them(run):
     with_inference(run)
-    result = check(run)
-    assert (result.returncode, result.stderr) == (0, "")
+    check(run, lines=0)
     (run / "inference.json").unlink()
-    assert "inference.json" in check(run).stderr
+    check(run, status=1, error="inference.json")
 
 
 @pytest.mark.parametrize("values, message", [
@@ -218,7 +183,4 @@ def test_requests_are_checked_where_a_run_has_them(run):
     ({"layer": "fc2", "median_s": ""}, "ok, without median_s or share")])
 def test_a_bad_row_of_requests_is_named(run, values, message):
     with_inference(run, **values)
-    result = check(run)
-    assert result.returncode == 1
-    assert "inference: mlp best" in result.stderr and message in result.stderr
-    assert len(result.stderr.splitlines()) == 1
+    check(run, status=1, error=("inference: mlp best", message), lines=1)

@@ -1,18 +1,16 @@
 """make compare-modes: its commands, failures of a training, resuming; and one short real run."""
 
-import csv
 import json
 import os
-import random
 import shutil
-import struct
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.commands import ROOT, execute, read_csv
+from tests.stripes import network_of_stripes, write_stripes
+
 OF_ONE_PROCESS = ["hogwild", "threads_over_samples", "actors_learner"]
 OVER_RANKS = ["synchronous", "synchronous,overlap=yes", "synchronous,compressed=one_bit",
               "synchronous,compressed=top_k", "sharded", "parameter_server", "token_ring",
@@ -56,8 +54,7 @@ def failing(project, pattern, status, output=""):
 
 
 def test_all_modes_train_with_a_seed_before_the_next_seed(project, compare):
-    result = compare(SEEDS="1,2")
-    assert result.returncode == 0, result.stderr
+    compare(SEEDS="1,2")
     found = trained(project)
     assert len(found) == 2 * (1 + len(OVER_RANKS) + len(OF_ONE_PROCESS))
     assert [seed for seed, _, _ in found] == sorted(seed for seed, _, _ in found)
@@ -73,10 +70,9 @@ def test_all_modes_train_with_a_seed_before_the_next_seed(project, compare):
 
 
 def test_the_variables_restrict_and_describe_the_trainings(project, compare):
-    result = compare(SEEDS="7", RANKS="2", MODES="ssp,bound=4 ; hogwild;single", EPOCHS="3",
-                     NETWORK="tiny.json", BATCH="8", THREADS="2", USE="simd", DATA="digits",
-                     EVALUATE_EVERY="50", TARGET="0.5", OPTIMIZER="adam", LEARNING_RATE="0.002")
-    assert result.returncode == 0, result.stderr
+    compare(SEEDS="7", RANKS="2", MODES="ssp,bound=4 ; hogwild;single", EPOCHS="3",
+            NETWORK="tiny.json", BATCH="8", THREADS="2", USE="simd", DATA="digits",
+            EVALUATE_EVERY="50", TARGET="0.5", OPTIMIZER="adam", LEARNING_RATE="0.002")
     assert trained(project) == [("7", "single", ""), ("7", "ssp,bound=4", "2"),
                                 ("7", "hogwild", "replicas=2")]
     assert all("--network tiny.json --epochs 3 --evaluate-every 50 --threads 2 --batch 8 "
@@ -114,18 +110,14 @@ def test_a_batch_per_rank_is_for_modes_that_divide_batches(project, compare):
     ("BATCH", "-1", "a whole number from 1"), ("TARGET", "97", "between 0 and 1"),
     ("TARGET", "0.0", "between 0 and 1"), ("HOSTS", "1", "a whole number from 2 to 64")])
 def test_a_wrong_value_is_one_sentence(project, compare, name, value, expected):
-    result = compare(**{name: value})
-    assert result.returncode == 2 and result.stderr.count("\n") == 1
-    assert f"{name}={value}" in result.stderr and expected in result.stderr
+    compare(**{name: value}, status=2, error=(f"{name}={value}", expected), lines=1)
     assert project.commands == [] and not (project.root / "run").exists()
 
 
 def test_modes_of_one_process_need_no_mpirun(project, compare):
     project.tools = {}
-    refused = compare(SEEDS="1", MODES="sharded;hogwild")
-    assert refused.returncode == 2 and "mpirun is not on this machine" in refused.stderr
-    accepted = compare(SEEDS="1", MODES="hogwild")
-    assert accepted.returncode == 0, accepted.stderr
+    compare(SEEDS="1", MODES="sharded;hogwild", status=2, error="mpirun is not on this machine")
+    compare(SEEDS="1", MODES="hogwild")
 
 
 # --- hosts ---------------------------------------------------------------------------------------
@@ -134,7 +126,6 @@ def test_modes_of_one_process_need_no_mpirun(project, compare):
 def test_machines_of_a_host_file_share_the_ranks(project, compare):
     (project.root / "hosts").write_text("# two\nnode1 slots=4\nnode2 slots=4\n")
     result = compare(SEEDS="1", HOSTFILE="hosts", MODES="sharded;hogwild;ssp", RANKS="2,4")
-    assert result.returncode == 0, result.stderr
     assert "Left out, modes of one process: hogwild" in result.stdout.splitlines()
     assert "Network: 2 hosts, host file hosts" in result.stdout.splitlines()
     assert modes(project) == ["single", "sharded", "sharded", "ssp", "ssp"]
@@ -148,8 +139,8 @@ def test_machines_of_a_host_file_share_the_ranks(project, compare):
 
 def test_the_ranks_must_divide_among_the_hosts(project, compare):
     (project.root / "hosts").write_text("node1\nnode2\n")
-    result = compare(HOSTFILE="hosts", RANKS="3")
-    assert result.returncode == 2 and "RANKS=3: expected multiples of the 2 hosts" in result.stderr
+    compare(HOSTFILE="hosts", RANKS="3", status=2,
+            error="RANKS=3: expected multiples of the 2 hosts")
 
 
 # --- failures ------------------------------------------------------------------------------------
@@ -157,72 +148,45 @@ def test_the_ranks_must_divide_among_the_hosts(project, compare):
 
 def test_a_failed_training_does_not_stop_the_others(project, compare):
     failing(project, "--mode ssp ", 1, "rank 2 died")
-    result = compare(SEEDS="1,2", MODES="ssp;sharded")
-    assert result.returncode == 1
+    compare(SEEDS="1,2", MODES="ssp;sharded", status=1,
+            error=("seed 1: ssp, 4 ranks (exit status 1)", "  | rank 2 died"))
     assert modes(project) == ["single", "ssp", "sharded"] * 2
-    assert "seed 1: ssp, 4 ranks (exit status 1)" in result.stderr
-    assert "  | rank 2 died" in result.stderr
     assert project.plots[-1] == "modes run"
 
 
 def test_a_mode_that_the_program_refuses_is_asked_for_once(project, compare):
     failing(project, "--mode pipelin ", 2)
-    result = compare(SEEDS="1,2,3", MODES="pipelin;sharded")
-    assert result.returncode == 1
+    compare(SEEDS="1,2,3", MODES="pipelin;sharded", status=1)
     assert modes(project) == ["single", "pipelin", "sharded", *["single", "sharded"] * 2]
 
 
 def test_a_refusal_of_the_first_training_ends_the_run(project, compare):
     failing(project, "minst", 2, "unknown network: minst")
-    result = compare(NETWORK="minst")
-    assert result.returncode == 2 and "unknown network: minst" in result.stderr
+    compare(NETWORK="minst", status=2, error="unknown network: minst")
     assert len(project.commands) == 1
 
 
 def test_a_resumed_run_repeats_only_what_did_not_finish(project, compare):
     failing(project, "--mode ssp --seed 2", 1)
-    assert compare(SEEDS="1,2", MODES="ssp").returncode == 1
+    compare(SEEDS="1,2", MODES="ssp", status=1)
     project.answer = lambda line: 0
     resumed = compare(SEEDS="1,2", MODES="ssp", RESUME="1")
-    assert resumed.returncode == 0
     assert trained(project) == [("2", "ssp", "4")]
     assert project.calls()[0].endswith("--out run --resume")
     assert "3 of 4 trainings were finished before." in resumed.stdout
-    longer = compare(SEEDS="1", MODES="ssp", RESUME="1", EPOCHS="11")
-    assert longer.returncode == 0 and len(trained(project)) == 2
+    compare(SEEDS="1", MODES="ssp", RESUME="1", EPOCHS="11")
+    assert len(trained(project)) == 2
 
 
 def test_an_interrupted_run_prints_how_to_resume(project, compare):
     failing(project, "--mode ssp", 130)
-    result = compare(OUT="my run", MODES="ssp,bound=2;sharded", SEEDS="1")
-    assert result.returncode == 130 and len(project.commands) == 2
+    result = compare(OUT="my run", MODES="ssp,bound=2;sharded", SEEDS="1", status=130)
+    assert len(project.commands) == 2
     assert ("make compare-modes MODES='ssp,bound=2;sharded' SEEDS=1 OUT='my run' RESUME=1"
             in result.stdout)
 
 
 # --- a real run ----------------------------------------------------------------------------------
-
-NETWORK = {
-    "input": {"channels": 1, "height": 6, "width": 6}, "classes": 10, "batch": 12,
-    "layers": [{"type": "fully_connected", "outputs": 16}, {"type": "relu"},
-               {"type": "fully_connected", "outputs": 10}, {"type": "softmax_cross_entropy"}],
-    "optimizer": {"type": "sgd", "learning_rate": 0.1}}
-
-
-def write_stripes(folder):
-    """MNIST's files: noise with a bright row or column; which one it is, is the label."""
-    draw = random.Random(1)
-    folder.mkdir()
-    for part, count in (("train", 240), ("t10k", 60)):
-        labels = bytes(draw.randrange(10) for _ in range(count))
-        pixels = bytes(draw.randrange(60) + (180 if (y if label < 5 else x) == label % 5 else 0)
-                       for label in labels for y in range(6) for x in range(6))
-        (folder / f"{part}-images-idx3-ubyte").write_bytes(
-            struct.pack(">IIII", 0x803, count, 6, 6) + pixels)
-        (folder / f"{part}-labels-idx1-ubyte").write_bytes(
-            struct.pack(">II", 0x801, count) + labels)
-    return folder
-
 
 @pytest.fixture
 def tiny(tmp_path):
@@ -230,20 +194,18 @@ def tiny(tmp_path):
     program_path = Path(os.environ.get("STEPLADDER", ROOT / "build/stepladder")).resolve()
     if not program_path.is_file() or not shutil.which("mpirun"):
         pytest.skip("needs build/stepladder and mpirun")
-    (tmp_path / "tiny.json").write_text(json.dumps(NETWORK))
-    return {"BUILD": str(program_path.parent), "NETWORK": str(tmp_path / "tiny.json"),
-            "DATA": str(write_stripes(tmp_path / "stripes")), "RANKS": "2", "SEEDS": "1,2",
-            "EPOCHS": "2", "EVALUATE_EVERY": "120", "TARGET": "0.2", "USE": "simd",
+    network = tmp_path / "tiny.json"
+    network.write_text(json.dumps(network_of_stripes(12, type="sgd", learning_rate=0.1)))
+    return {"BUILD": str(program_path.parent), "NETWORK": str(network),
+            "DATA": str(write_stripes(tmp_path / "stripes", 240, 60)), "RANKS": "2",
+            "SEEDS": "1,2", "EPOCHS": "2", "EVALUATE_EVERY": "120", "TARGET": "0.2", "USE": "simd",
             "OUT": str(tmp_path / "run")}
 
 
 def test_a_short_comparison(tiny, tmp_path):
-    result = subprocess.run([sys.executable, ROOT / "scripts/run_modes.py"], text=True,
-                            capture_output=True, timeout=300,
-                            env={**os.environ, **tiny, "MODES": "synchronous;ssp,bound=1;hogwild"})
-    assert result.returncode == 0, result.stdout + result.stderr
-    with (tmp_path / "run/modes.csv").open(newline="") as file:
-        rows = {row["mode"]: row for row in csv.DictReader(file)}
+    result = execute(sys.executable, ROOT / "scripts/run_modes.py", timeout=300,
+                     env={**os.environ, **tiny, "MODES": "synchronous;ssp,bound=1;hogwild"})
+    rows = {row["mode"]: row for row in read_csv(tmp_path / "run/modes.csv")}
     assert set(rows) == {"single", "synchronous", "ssp,bound=1", "hogwild"}
     for mode, row in rows.items():
         assert row["seeds"] == "2" and row["ranks"] == ("1" if mode == "single" else "2")

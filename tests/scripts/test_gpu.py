@@ -12,12 +12,12 @@ import subprocess
 import sys
 import tarfile
 import time
-from pathlib import Path
 
 import pytest
 
-from conftest import ROOT, Sandbox
+from conftest import Sandbox
 from tests import columns
+from tests.commands import ROOT, ends, execute, wait_until, write_script
 
 TOOLS = ["basename", "cp", "du", "getconf", "gzip", "head", "tar", "tee", "timeout"]
 LADDERS = {"matmul": ["naive", "tf32_wgmma", "warp_tile", "cublas"], "sgd_update": ["naive"],
@@ -194,50 +194,33 @@ def calls_of(machine, *command):
 
 def wait_for_the_hang(machine):
     """Returns the process that hangs."""
-    for _ in range(600):
-        file = machine.root / "hanging"
-        if file.exists() and file.read_text():
-            return int(file.read_text())
-        time.sleep(0.05)
-    return pytest.fail("nothing hangs")
-
-
-def ends(process):
-    """Whether this process, not a child of the test, ends within a few seconds."""
-    for _ in range(100):
-        try:
-            status = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
-        except (FileNotFoundError, ProcessLookupError):
-            return True
-        if status.split(") ")[-1][0] == "Z":
-            return True
-        time.sleep(0.05)
-    return False
+    file = machine.root / "hanging"
+    found = wait_until(lambda: file.exists() and file.read_text())
+    assert found, "nothing hangs"
+    return int(found)
 
 
 def test_without_a_gpu_it_says_so_at_once(machine):
     for body in ("exit 9", "echo 'No devices were found'"):
         machine.fake("nvidia-smi", body)
-        result = machine.run("gpu.sh", "run", OUT="out")
-        assert result.returncode == 1 and "no NVIDIA GPU" in result.stderr
+        machine.run("gpu.sh", "run", OUT="out", status=1, error="no NVIDIA GPU")
         assert machine.calls("cmake") == []
         assert not (machine.root / "run").exists() and not (machine.root / "out").exists()
     machine.remove("nvidia-smi")
-    assert "no NVIDIA GPU" in machine.run("gpu.sh").stderr
+    machine.run("gpu.sh", status=1, error="no NVIDIA GPU")
 
 
 @pytest.mark.parametrize("name, value", [
     ("PART", "checks"), ("LIMIT", "8m"), ("LIMIT", "0"), ("ARCHIVE", "run.zip")])
 def test_a_wrong_variable_is_refused_in_one_sentence(machine, name, value):
-    result = machine.run("gpu.sh", "run", **{name: value})
-    assert result.returncode == 1 and result.stdout == ""
+    result = machine.run("gpu.sh", "run", **{name: value}, status=1)
+    assert result.stdout == ""
     assert re.fullmatch(rf"make gpu: {name}={re.escape(value)}: expected .*\n", result.stderr)
     assert not (machine.root / "run").exists() and machine.calls("nvidia-smi") == []
 
 
 def test_it_builds_verifies_and_measures_everything(whole_run):
-    machine, result = whole_run
-    assert result.returncode == 0, result.stdout + result.stderr
+    machine, _ = whole_run
     configured, built = machine.calls("cmake")
     assert "--preset release -B build/gpu" in configured
     assert "-DSTEPLADDER_CUDA_ARCHITECTURES=90a" in configured
@@ -293,7 +276,6 @@ def test_the_cpu_ladder_has_a_folder_of_its_own_and_all_threads(whole_run):
 def test_a_part_has_its_own_stages_and_limit(machine, part, titles):
     only = {"PRIMITIVE": "matmul", "SUITE": "layers"} if part == "measure" else {}
     result = machine.run("gpu.sh", "run", PART=part, **only)
-    assert result.returncode == 0, result.stdout + result.stderr
     assert [title for _, title in stages(result)] == titles
     limit = {"check": 240, "measure": 420}[part]
     assert f"at most {limit} s" in result.stdout
@@ -316,15 +298,14 @@ def test_only_changed_rungs_are_verified_before_times(machine, part, verified):
 
 @pytest.mark.parametrize("names", ["matmul,sgd_update", "matmul sgd_update", "matmul, sgd_update"])
 def test_primitives_are_separated_by_commas_or_spaces(machine, names):
-    result = machine.run("gpu.sh", "run", PART="measure", PRIMITIVE=names, SUITE="layers")
-    assert result.returncode == 0, result.stdout + result.stderr
+    machine.run("gpu.sh", "run", PART="measure", PRIMITIVE=names, SUITE="layers")
     for command in ("verify", "bench"):
         assert {call.split()[1] for call in calls_of(machine, command)} == {"matmul", "sgd_update"}
 
 
 def test_an_unknown_primitive_is_a_failure(machine):
-    result = machine.run("gpu.sh", "run", PART="check", PRIMITIVE="matmull")
-    assert result.returncode == 1 and outcome(result, "verify") == "FAILED"
+    result = machine.run("gpu.sh", "run", PART="check", PRIMITIVE="matmull", status=1)
+    assert outcome(result, "verify") == "FAILED"
     assert "matmull" in (machine.root / "run/logs/verify.log").read_text().splitlines()[-1]
 
 
@@ -336,7 +317,6 @@ def test_a_prebuilt_program_is_used_and_nothing_is_built(machine):
     for name in ("cmake", "nvcc"):
         machine.remove(name)
     result = machine.run("gpu.sh", "run", PART="check")
-    assert result.returncode == 0, result.stdout + result.stderr
     assert stages(result)[0] == ("ok", "program")
     assert [title for _, title in stages(result)] == ["program", "probe", "verify", "memcheck"]
     # The first call asks for the version.
@@ -353,7 +333,6 @@ def test_a_prebuilt_program_is_used_on_its_own_architectures_only(
     prebuilt(machine, architectures)
     machine.fake("nvidia-smi", "printf '%s\\n' " + " ".join(f"'{gpu}'" for gpu in gpus))
     result = machine.run("gpu.sh", "run", PART="check", PRIMITIVE="layers")
-    assert result.returncode == 0, result.stdout + result.stderr
     assert stages(result)[0] == ("ok", "program" if used else "build")
     assert (machine.calls("cmake") == []) == used
 
@@ -363,7 +342,6 @@ def test_a_prebuilt_program_that_does_not_start_is_built(machine, body):
     bundle = prebuilt(machine)
     machine.fake("stepladder", body, folder=bundle / "bin")
     result = machine.run("gpu.sh", "run", PART="check", PRIMITIVE="layers")
-    assert result.returncode == 0, result.stdout + result.stderr
     assert stages(result)[0] == ("ok", "build")
     if "libfmt" in body:
         assert "libfmt.so.9" in unpacked(machine.root / "run.tar.gz")["logs/program.log"]
@@ -373,16 +351,16 @@ def test_a_prebuilt_program_that_does_not_start_is_built(machine, body):
 @pytest.mark.parametrize("version", ["release 12.9, V12.9.41", "no version"])
 def test_an_older_nvcc_is_refused_at_once(machine, version):
     machine.fake("nvcc", f"echo '{version}'")
-    result = machine.run("gpu.sh", "run")
-    assert result.returncode == 1 and outcome(result, "build") == "FAILED"
+    result = machine.run("gpu.sh", "run", status=1)
+    assert outcome(result, "build") == "FAILED"
     assert "expected 13.0 or newer" in result.stdout
     assert machine.calls("cmake") == [] and machine.calls("stepladder") == []
 
 
 def test_a_failed_build_ends_the_run(machine):
     (machine.root / "no-build").touch()
-    result = machine.run("gpu.sh", "run")
-    assert result.returncode == 1 and stages(result) == [("FAILED", "build")]
+    result = machine.run("gpu.sh", "run", status=1)
+    assert stages(result) == [("FAILED", "build")]
     assert machine.calls("stepladder") == []
     assert "logs/build.log" in unpacked(machine.root / "run.tar.gz")
 
@@ -400,8 +378,8 @@ def test_a_bundle_for_a_newer_c_library_is_refused(machine):
     bundle = machine.root / "build/gpu-bundle"
     bundle.mkdir(parents=True)
     (bundle / "glibc").write_text("9.99\n")
-    result = machine.run("gpu.sh", "run")
-    assert result.returncode == 1 and outcome(result, "build") == "FAILED"
+    result = machine.run("gpu.sh", "run", status=1)
+    assert outcome(result, "build") == "FAILED"
     assert "is for glibc 9.99 or newer" in result.stdout
 
 
@@ -416,15 +394,12 @@ def test_it_builds_for_the_machines_own_gpu(machine, capability, architecture):
 
 def test_an_older_gpu_is_refused(machine):
     machine.fake("nvidia-smi", "echo 'NVIDIA V100, 7.0'")
-    result = machine.run("gpu.sh", "run")
-    assert result.returncode == 1 and "compute capability 7.0; expected 7.5" in result.stderr
+    machine.run("gpu.sh", "run", status=1, error="compute capability 7.0; expected 7.5")
 
 
 def nvidia_packages(folder, include):
-    script = ROOT / "scripts/nvidia_packages.py"
-    return subprocess.run([sys.executable, script, include], capture_output=True, text=True,
-                          check=True,
-                          env=os.environ | {"PYTHONPATH": str(folder)}).stdout.splitlines()
+    return execute(sys.executable, ROOT / "scripts/nvidia_packages.py", include,
+                   env=os.environ | {"PYTHONPATH": str(folder)}).stdout.splitlines()
 
 
 def test_cudnn_and_cublas_come_from_python_packages_if_the_toolkit_lacks_them(tmp_path):
@@ -454,7 +429,6 @@ ALL = {"environment.json", "benchmark.json", "summary.csv", "samples.csv", "step
 
 def test_two_files_arrive_and_the_archive_has_everything(whole_run):
     machine, result = whole_run
-    assert result.returncode == 0, result.stdout + result.stderr
     out = machine.root / "out"
     assert files_in(out) == {"gpu-run.tar.gz", "gpu-run.txt"}
     files = unpacked(out / "gpu-run.tar.gz")
@@ -487,8 +461,8 @@ def test_without_an_argument_the_run_folder_is_a_new_local_one(machine):
 def make_gpu(folder, *arguments, **variables):
     own = {name: value for name, value in os.environ.items()  # of a make that runs the tests
            if name not in ("MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS", "OUT", "PART", "ARCHIVE")}
-    return subprocess.run(["make", "-C", folder, "--no-print-directory", *arguments],
-                          capture_output=True, text=True, check=True, env=own | variables).stdout
+    return execute("make", "-C", folder, "--no-print-directory", *arguments,
+                   env=own | variables).stdout
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make was not found")
@@ -498,10 +472,7 @@ def test_out_is_the_run_folder_only_on_the_command_line_of_make(tmp_path):
     assert make_gpu(ROOT, "-n", "gpu").split() == ["scripts/gpu.sh"]
     # What the script gets.
     shutil.copy(ROOT / "Makefile", tmp_path)
-    script = tmp_path / "scripts/gpu.sh"
-    script.parent.mkdir()
-    script.write_text("#!/bin/sh\necho \"$#|$1|$OUT|$PART|$ARCHIVE\"\n")
-    script.chmod(0o755)
+    write_script(tmp_path / "scripts/gpu.sh", '#!/bin/sh\necho "$#|$1|$OUT|$PART|$ARCHIVE"\n')
     assert make_gpu(tmp_path, "gpu", "OUT=a b", "PART=check") == "1|a b|a b|check|\n"
     assert make_gpu(tmp_path, "gpu", "ARCHIVE=x.tar.gz", OUT="out") == "0||out||x.tar.gz\n"
 
@@ -513,8 +484,7 @@ def test_both_parts_one_after_another(machine):
     for part in ("check", "measure"):
         out = machine.root.parent / f"out-{part}"
         out.mkdir()
-        result = machine.run("gpu.sh", f"results/local/{part}", OUT=str(out), PART=part)
-        assert result.returncode == 0, result.stdout + result.stderr
+        machine.run("gpu.sh", f"results/local/{part}", OUT=str(out), PART=part)
         assert len(files_in(out)) <= 8
         assert all(name.count("/") <= 2 for name in files_in(out))
         assert "verified in this run: 1 rungs" in (out / "gpu-run.txt").read_text()
@@ -530,8 +500,7 @@ def test_both_parts_one_after_another(machine):
 
 def test_the_times_may_follow_in_the_folder_of_the_check(machine):
     machine.run("gpu.sh", "run", PART="check")
-    result = machine.run("gpu.sh", "run", PART="measure", RESUME="1", OUT="out")
-    assert result.returncode == 0, result.stdout + result.stderr
+    machine.run("gpu.sh", "run", PART="measure", RESUME="1", OUT="out")
     assert set(unpacked(machine.root / "out/gpu-run.tar.gz")) >= ALL
 
 
@@ -551,8 +520,7 @@ def test_it_ends_with_a_short_table(whole_run):
 def test_one_primitive_is_measured_again_into_the_same_folder(machine):
     machine.run("gpu.sh", "run", PART="check")
     (machine.root / "run/samples.csv").touch()
-    result = machine.run("gpu.sh", "run", PRIMITIVE="matmul", BUDGET="0.5")
-    assert result.returncode == 0, result.stdout + result.stderr
+    machine.run("gpu.sh", "run", PRIMITIVE="matmul", BUDGET="0.5")
     measured = calls_of(machine, "verify", "bench")
     assert {call.split()[1] for call in measured} == {"matmul"}
     assert calls_of(machine, "bench")[0] == (
@@ -566,10 +534,9 @@ def test_one_primitive_is_measured_again_into_the_same_folder(machine):
 def test_a_folder_with_a_run_is_only_changed_on_request(machine):
     machine.run("gpu.sh", "run", PART="measure", SUITE="layers")
     before = (machine.root / "run.tar.gz").read_bytes()
-    result = machine.run("gpu.sh", "run", PART="measure")
-    assert result.returncode == 1 and "holds a run already" in result.stderr
+    machine.run("gpu.sh", "run", PART="measure", status=1, error="holds a run already")
     assert (machine.root / "run.tar.gz").read_bytes() == before
-    assert machine.run("gpu.sh", "run", PART="measure", SUITE="layers", RESUME="1").returncode == 0
+    machine.run("gpu.sh", "run", PART="measure", SUITE="layers", RESUME="1")
     assert not any("--again" in call for call in machine.calls("stepladder"))
     assert not any("peers/run.py" in call for call in machine.calls("python3"))  # measured before
 
@@ -583,8 +550,7 @@ def test_a_failed_stage_does_not_stop_the_others(machine):
                "bench matmul*cuda*--suite layers*": "bench matmul layers",
                "step*mnist_cnn*cuda_tf32*": "step mnist_cnn cuda_tf32"}
     (machine.root / "fails").write_text(f"@({'|'.join(failing)})")
-    result = machine.run("gpu.sh", "run", SUITE="layers gpu")
-    assert result.returncode == 1
+    result = machine.run("gpu.sh", "run", SUITE="layers gpu", status=1)
     expected = {*failing.values(), "racecheck"}
     assert {title for word, title in stages(result) if word == "FAILED"} == expected
     assert {title for word, title in stages(result) if word == "ok"} == {
@@ -615,8 +581,8 @@ def test_a_rung_that_breaks_the_device_or_hangs_is_reported_and_not_timed(machin
     (machine.root / "hangs").write_text("verify * tf32_wgmma *--random 40*")
     (machine.root / "fails").write_text("verify layers *--random 40*")
     result = machine.run("gpu.sh", "run", PART="measure", PRIMITIVE="matmul,sgd_update,layers",
-                         SUITE="layers")
-    assert result.returncode == 1 and outcome(result, "verify") == "FAILED"
+                         SUITE="layers", status=1)
+    assert outcome(result, "verify") == "FAILED"
     assert "    | 1 of 5 rungs passed" in result.stdout
     for line in ("BROKEN  matmul warp_tile stepladder: the device is lost",
                  "BROKEN  sgd_update naive stepladder: the device is lost",
@@ -633,9 +599,8 @@ def test_a_rung_that_breaks_the_device_or_hangs_is_reported_and_not_timed(machin
 def test_after_the_time_limit_the_other_stages_are_listed_as_skipped(machine):
     (machine.root / "hangs").write_text("bench matmul*")
     begun = time.monotonic()
-    result = machine.run("gpu.sh", "run", PART="measure", LIMIT="16")
+    result = machine.run("gpu.sh", "run", PART="measure", LIMIT="16", status=1)
     assert time.monotonic() - begun < 30
-    assert result.returncode == 1
     words = stages(result)
     assert ("CUT", "bench matmul layers") in words and ("ok", "verify") in words
     after = words[words.index(("CUT", "bench matmul layers")) + 1:]
@@ -650,7 +615,6 @@ def test_without_pytorch_or_sanitizer_the_rest_is_measured(machine):
     (machine.root / "no-torch").touch()
     machine.remove("compute-sanitizer")
     result = machine.run("gpu.sh", "run", SUITE="layers")
-    assert result.returncode == 0
     assert {title for word, title in stages(result) if word == "SKIPPED"} == {
         "PyTorch", "memcheck", "racecheck"}
 

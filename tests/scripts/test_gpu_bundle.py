@@ -8,19 +8,17 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 
 import pytest
 
-from conftest import ROOT
+from tests.commands import ROOT, check, execute
 
 MOST_BYTES = 45 << 20
 EVERYWHERE = re.compile(r"(lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)|ld-linux.*|linux-vdso)\.so")
 
 
-def pack(folder):
-    return subprocess.run([ROOT / "scripts/gpu_bundle.sh", folder], capture_output=True, text=True,
-                          timeout=120, check=False)
+def pack(folder, **expected):
+    return execute(ROOT / "scripts/gpu_bundle.sh", folder, **expected)
 
 
 @pytest.fixture(scope="module")
@@ -29,10 +27,10 @@ def bundle(tmp_path_factory):
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} was not found")
     folder = tmp_path_factory.mktemp("gpu") / "a bundle"
-    done = pack(folder)
+    done = pack(folder, status=None)
     if "is not installed" in done.stderr:
         pytest.skip(done.stderr.strip())
-    assert done.returncode == 0, done.stderr
+    check(done)
     return folder
 
 
@@ -62,25 +60,32 @@ def test_without_a_build_folder_it_holds_libraries_only(bundle):
 
 
 def test_a_second_pack_is_the_same(bundle, tmp_path):
-    assert pack(tmp_path / "again").returncode == 0
+    pack(tmp_path / "again")
     first, second = ((folder / "MANIFEST").read_text() for folder in (bundle, tmp_path / "again"))
     assert first == second
 
 
+def manifest_of(folder):
+    """The packages, and {file: sum}."""
+    lines = (folder / "MANIFEST").read_text().splitlines()
+    return ([line.split()[0] for line in lines if "  ./" not in line],
+            dict(reversed(line.split("  ./", 1)) for line in lines if "  ./" in line))
+
+
+def sum_of(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
 def test_the_manifest_names_every_package_and_file(bundle):
-    lines = (bundle / "MANIFEST").read_text().splitlines()
-    sums = dict(reversed(line.split("  ./", 1)) for line in lines if "  ./" in line)
-    assert sums == {
-        path.relative_to(bundle).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in files_of(bundle) if path.name != "MANIFEST"}
-    packages = [line.split()[0] for line in lines if "  ./" not in line]
+    packages, sums = manifest_of(bundle)
+    assert sums == {path.relative_to(bundle).as_posix(): sum_of(path)
+                    for path in files_of(bundle) if path.name != "MANIFEST"}
     assert "libfmt-dev" in packages and len(packages) >= 8
     assert {path.name for path in (bundle / "licences").iterdir()} == set(packages)
 
 
 def readelf(option, library):
-    return subprocess.run(["readelf", option, library], capture_output=True, text=True,
-                          check=True).stdout
+    return execute("readelf", option, library).stdout
 
 
 def version(text):
@@ -110,11 +115,8 @@ def test_glibc_is_the_newest_version_that_a_packed_library_needs(bundle):
 
 
 def test_a_build_finds_everything_in_the_bundle(bundle, tmp_path):
-    done = subprocess.run(
-        ["cmake", "-S", ROOT, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={bundle}",
-         "-DCMAKE_CUDA_COMPILER=NOTFOUND", "-DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON"],
-        capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
+    execute("cmake", "-S", ROOT, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={bundle}",
+            "-DCMAKE_CUDA_COMPILER=NOTFOUND", "-DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON", timeout=300)
     text = (tmp_path / "build/CMakeCache.txt").read_text()
     cache = dict(re.findall(r"^(\w+):\w+=(.*)$", text, re.MULTILINE))
     for name in ("fmt_DIR", "CLI11_DIR", "nlohmann_json_DIR", "benchmark_DIR", "GTest_DIR",
@@ -154,10 +156,8 @@ def test_the_bundle_says_what_the_program_is(packed):
     assert re.fullmatch(r"[0-9]+[a-z]?(;[0-9]+[a-z]?)*", architectures)
     if (packed / "commit").exists():
         assert re.fullmatch(r"[0-9a-f]{12}( dirty)?\n", (packed / "commit").read_text())
-    lines = (packed / "MANIFEST").read_text().splitlines()
-    sums = dict(reversed(line.split("  ./", 1)) for line in lines if "  ./" in line)
-    program = packed / "bin/stepladder"
-    assert sums["bin/stepladder"] == hashlib.sha256(program.read_bytes()).hexdigest()
+    _, sums = manifest_of(packed)
+    assert sums["bin/stepladder"] == sum_of(packed / "bin/stepladder")
 
 
 def test_the_program_runs_from_another_folder_with_the_libraries_of_the_bundle(packed, tmp_path):
@@ -165,21 +165,18 @@ def test_the_program_runs_from_another_folder_with_the_libraries_of_the_bundle(p
     for folder in ("bin", "lib"):
         shutil.copytree(packed / folder, copy / folder)
     own = {"PATH": os.environ["PATH"], "STEPLADDER_SOURCE_DIR": str(ROOT)}
-    done = subprocess.run([copy / "bin/stepladder", "--version"], cwd=tmp_path, env=own,
-                          capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0 and re.match(r"stepladder \d", done.stdout), done.stderr
+    done = execute(copy / "bin/stepladder", "--version", cwd=tmp_path, env=own)
+    assert re.match(r"stepladder \d", done.stdout), done.stdout
     if shutil.which("ldd") is None:
         return
-    loaded = subprocess.run(["ldd", copy / "bin/stepladder"], env=own, capture_output=True,
-                            text=True, timeout=60, check=True).stdout
+    loaded = execute("ldd", copy / "bin/stepladder", env=own).stdout
     for name, path in re.findall(r"(\S+) => (.*) \(0x", loaded):
         assert EVERYWHERE.match(name) or path.startswith(str(copy)), f"{name} is {path}"
 
 
 def test_the_program_lists_the_rungs_of_the_sources_it_is_given(packed, tmp_path):
     own = {"PATH": os.environ["PATH"], "STEPLADDER_SOURCE_DIR": str(ROOT)}
-    shown = subprocess.run([packed / "bin/stepladder", "list", "--place", "cuda", "--full"],
-                           cwd=tmp_path, env=own, capture_output=True, text=True, timeout=60,
-                           check=True).stdout
+    shown = execute(packed / "bin/stepladder", "list", "--place", "cuda", "--full", cwd=tmp_path,
+                    env=own).stdout
     assert shown.startswith("matmul\n")
     assert "not known whether it ran" not in shown  # it reads the published results

@@ -2,11 +2,10 @@
 
 import os
 import shutil
-import subprocess
 
 import pytest
 
-from conftest import ROOT
+from tests.commands import ROOT, execute
 
 
 @pytest.fixture
@@ -19,16 +18,15 @@ def make(tmp_path):
         file.touch()
         os.utime(file, (1e9 - age, 1e9 - age))
 
-    def call(*words):
-        done = subprocess.run(["make", "--dry-run", "--no-print-directory", *words], cwd=tmp_path,
-                              capture_output=True, text=True, check=True)
+    def call(*words, **expected):
+        done = execute("make", "--dry-run", "--no-print-directory", *words, cwd=tmp_path)
         # what the shell makes of it
         script = done.stdout.replace(".venv/bin/python -m", "echo").replace(
             '"$BUILD/stepladder"', "echo")
         script = "\n".join(line for line in script.splitlines() if not line.startswith("scripts/"))
         variables = dict(word.split("=") for word in words if "=" in word)
-        return subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True,
-                              env={"PATH": os.environ["PATH"], **variables}, check=False)
+        return execute("bash", "-c", script, cwd=tmp_path,
+                       env={"PATH": os.environ["PATH"], **variables}, **expected)
     call.root = tmp_path
     return call
 
@@ -43,14 +41,11 @@ def make(tmp_path):
     (["compare", "OLD=d", "NEW=e"], "compare d e")], ids=" ".join)
 def test_a_target_takes_the_run_it_is_given_or_the_newest(make, words, expected):
     done = make(*words)
-    assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(expected)
 
 
 def test_without_any_run_a_target_says_how_to_name_one(make):
     shutil.rmtree(make.root / "results")
-    done = make("plots")
-    assert done.returncode == 2
+    done = make("plots", status=2)
     assert done.stderr == "make plots: no run under results/local; name one with RUN=FOLDER\n"
-    done = make("compare")
-    assert done.returncode == 2 and "name the older run with OLD=FOLDER" in done.stderr
+    make("compare", status=2, error="name the older run with OLD=FOLDER")

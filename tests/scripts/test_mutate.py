@@ -1,15 +1,10 @@
 """scripts/mutate.py: which changes are tried, how they are judged, and that the list of equivalent
 ones fits the sources."""
 
-import sys
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
-
-import mutate  # noqa: E402
+import mutate
+from tests.commands import ROOT
 
 
 @pytest.mark.parametrize(("line", "changed"), [

@@ -4,9 +4,9 @@ behaviour, which no compiler reports.
 
 import re
 from collections import defaultdict
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.commands import ROOT
+
 OPENS = re.compile(
     r"(?:inline\s+)?namespace(?:\s+([\w:]+))?\s*\{|"
     r"(?:(?:class|struct|union|enum(?:\s+class)?)\s+(?:alignas\(\w+\)\s+)?"

@@ -5,29 +5,20 @@ STEPLADDER_SMPI names the program (build/stepladder_smpi without it).
 """
 
 import json
-import os
 import re
-import shutil
 import signal
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
+import simulate
+import smpi
+from conftest import Script, sorted_rows
+from smpi import read_csv
 
-import simulate  # noqa: E402
-import smpi  # noqa: E402
-from smpi import read_csv  # noqa: E402
-
-PROGRAM = Path(os.environ.get("STEPLADDER_SMPI", ROOT / "build/stepladder_smpi")).resolve()
+COMMAND = Script("simulate.py", "STEPLADDER_SMPI", "stepladder_smpi",
+                 ("NODES", "NETWORK", "VARIANT", "PROBLEM", "STEP_RUN", "LIMIT"))
 FREE = {"add": [[0, 0], [1e9, 0]], "copy": [[0, 0], [1e9, 0]]}  # arithmetic that takes no time
-
-needs_simgrid = pytest.mark.skipif(not shutil.which("smpirun") or not PROGRAM.exists(),
-                                   reason="no SimGrid, or stepladder_smpi is not built")
 
 
 def flat(alpha=1e-5, beta=1e-9, arithmetic=FREE):
@@ -36,7 +27,8 @@ def flat(alpha=1e-5, beta=1e-9, arithmetic=FREE):
 
 @pytest.fixture(scope="module")
 def simulator(tmp_path_factory):
-    simulator = simulate.Simulator(PROGRAM, tmp_path_factory.mktemp("simulation"), 60)
+    COMMAND.needs_simgrid()
+    simulator = simulate.Simulator(COMMAND.program, tmp_path_factory.mktemp("simulation"), 60)
     simulator.why_not = simulator.rungs()
     return simulator
 
@@ -51,7 +43,6 @@ def seconds(simulator, platform, nodes, variant, count, direction="sum", **optio
     return float(simulated), float(model) if model != "-" else None, int(messages)
 
 
-@needs_simgrid
 def test_all_rungs_give_exact_results(simulator):
     p = flat()
     verified = 0
@@ -64,12 +55,10 @@ def test_all_rungs_give_exact_results(simulator):
     assert verified >= 20
 
 
-@needs_simgrid
 def test_a_rung_that_cannot_be_simulated_says_why(simulator):
     assert "shared memory" in simulator.why_not["shared_window"]
 
 
-@needs_simgrid
 @pytest.mark.parametrize("variant", ["ring", "recursive_doubling", "gather_broadcast"])
 def test_half_the_bandwidth_doubles_a_long_transfer(simulator, variant):
     one, two = (seconds(simulator, flat(beta=beta), 8, variant, 4_000_000)[0]
@@ -77,14 +66,12 @@ def test_half_the_bandwidth_doubles_a_long_transfer(simulator, variant):
     assert two / one == pytest.approx(2, rel=0.05)
 
 
-@needs_simgrid
 def test_the_latency_is_that_of_each_message(simulator):
     simulated, _, messages = seconds(simulator, flat(alpha=1e-3), 16, "ring", 16)
     assert messages == 16 * 2 * 15
     assert simulated == pytest.approx(30e-3, rel=0.01)
 
 
-@needs_simgrid
 @pytest.mark.parametrize("count", [16_000, 1_000_000])
 def test_the_ring_takes_the_time_of_its_formula(simulator, count):
     alpha, beta, gamma, p, n = 5e-5, 8e-10, 1e-10, 16, 4 * count
@@ -95,7 +82,6 @@ def test_the_ring_takes_the_time_of_its_formula(simulator, count):
     assert model == pytest.approx(formula, rel=0.01)
 
 
-@needs_simgrid
 def test_additions_take_their_time(simulator):
     slow = {"add": [[0, 0], [1e9, 1.0]], "copy": FREE["copy"]}  # 1 ns for a byte
     with_additions = seconds(simulator, flat(arithmetic=slow), 4, "ring", 1_000_000)[0]
@@ -103,7 +89,6 @@ def test_additions_take_their_time(simulator):
     assert with_additions - without == pytest.approx(3 / 4 * 4e6 * 1e-9, rel=0.01)
 
 
-@needs_simgrid
 def test_a_simulation_repeats_to_the_bit(simulator):
     tree = smpi.PLATFORMS["fattree-100g"]
     tree = replace(tree, arithmetic=FREE)
@@ -111,7 +96,6 @@ def test_a_simulation_repeats_to_the_bit(simulator):
     assert len(answers) == 1
 
 
-@needs_simgrid
 def test_a_shared_uplink_is_slower_than_a_flat_network(simulator):
     """Recursive doubling exchanges whole vectors between the leaf switches, over half as many
     links."""
@@ -122,7 +106,6 @@ def test_a_shared_uplink_is_slower_than_a_flat_network(simulator):
     assert 1.1 < times[0] / times[1] < 2.5
 
 
-@needs_simgrid
 def test_the_ring_agrees_with_that_of_simgrid(simulator):
     ours = seconds(simulator, flat(), 16, "ring", 1_000_000)[0]
     theirs = seconds(simulator, flat(), 16, "mpi_allreduce", 1_000_000,
@@ -133,32 +116,13 @@ def test_the_ring_agrees_with_that_of_simgrid(simulator):
 # --- the command ---------------------------------------------------------------------------------
 
 
-def start(out, **variables):
-    names = ("NODES", "NETWORK", "VARIANT", "PROBLEM", "STEP_RUN", "LIMIT", "OUT", "RESUME")
-    environment = {name: value for name, value in os.environ.items() if name not in names}
-    environment |= {"OUT": str(out), "STEPLADDER_SMPI": str(PROGRAM)}
-    return subprocess.Popen(
-        [sys.executable, ROOT / "scripts/simulate.py"], text=True, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment | {name: str(value) for name, value in variables.items()},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
-
-
-def command(out, **variables):
-    process = start(out, **variables)
-    stdout, stderr = process.communicate(timeout=120)
-    return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
-
-
 SMALL = {"NODES": "4,8", "NETWORK": "flat-1g", "VARIANT": "ring,mpi_allreduce,shared_window",
          "PROBLEM": "mnist_cnn"}
 
 
-@needs_simgrid
-def test_a_run_has_its_rows_steps_and_a_short_last_screen(tmp_path):
+def test_a_run_has_its_rows_steps_and_a_short_last_screen(command, tmp_path):
     out = tmp_path / "run"
     done = command(out, **SMALL)
-    assert done.returncode == 0, done.stderr
     rows = read_csv(out / "simulation.csv")
     assert [(row["nodes"], row["variant"], row["status"]) for row in rows
             if not row["problem"]] == [("", "shared_window", "unavailable")]
@@ -184,22 +148,11 @@ def test_a_run_has_its_rows_steps_and_a_short_last_screen(tmp_path):
     assert [c["name"] for c in tables["simulation"]] == list(rows[0])
     assert [c["name"] for c in tables["scaling"]] == list(steps[0])
 
-    again = command(out, **SMALL)
-    assert (again.returncode, len(again.stderr.splitlines())) == (2, 1)
-    assert "RESUME=1" in again.stderr
-    lines = (out / "simulation.csv").read_text().splitlines(keepends=True)
-    (out / "simulation.csv").write_text("".join(lines[:-1]) + "flat-1g,8,torn")
-    resumed = command(out, **SMALL, RESUME="1")
-    assert resumed.returncode == 0 and "[1/1]" in resumed.stdout
-
-    def sorted_rows(rows):
-        return sorted(str(row | {"wall_s": ""}) for row in rows)
-
+    command.resume_without_a_row(out, "simulation.csv", torn="flat-1g,8,torn", **SMALL)
     assert sorted_rows(read_csv(out / "simulation.csv")) == sorted_rows(rows)
 
 
-@needs_simgrid
-def test_a_measured_run_is_compared_row_by_row(tmp_path):
+def test_a_measured_run_is_compared_row_by_row(command, tmp_path):
     """A run whose times are those of its links is simulated within a few per cent."""
     run = tmp_path / "measured"
     run.mkdir()
@@ -217,17 +170,15 @@ def test_a_measured_run_is_compared_row_by_row(tmp_path):
         f"all_reduce,sum,ring,count,{count},4,4,ok,{ideal}\n"
         f"all_reduce,sum,ring,other,{count},4,2,ok,1\n")
     done = command(tmp_path / "run", NETWORK=f"measured:{run}")
-    assert done.returncode == 0, done.stderr
     match = re.search(r"Median difference: ([\d.]+) % \(1 rows\)", done.stdout)
     assert match and float(match[1]) < 3
 
 
-@needs_simgrid
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_keeps_whole_rows(tmp_path, number):
+def test_an_interrupted_run_keeps_whole_rows(command, tmp_path, number):
     out = tmp_path / "run"
-    process = start(out, NODES="4,5,6,7,8,128", NETWORK="flat-1g", VARIANT="ring,segmented_ring",
-                    PROBLEM="alexnet")
+    process = command.start(out, NODES="4,5,6,7,8,128", NETWORK="flat-1g",
+                            VARIANT="ring,segmented_ring", PROBLEM="alexnet")
     for line in process.stdout:
         if line.startswith("[3/"):
             break
@@ -238,12 +189,10 @@ def test_an_interrupted_run_keeps_whole_rows(tmp_path, number):
     assert text.endswith("\n") and len(read_csv(out / "simulation.csv")) >= 3
 
 
-@needs_simgrid
-def test_a_simulation_that_takes_too_long_is_skipped_with_the_reason(tmp_path):
+def test_a_simulation_that_takes_too_long_is_skipped_with_the_reason(command, tmp_path):
     out = tmp_path / "run"
-    done = command(out, NODES="256", NETWORK="flat-1g", VARIANT="segmented_ring",
-                   PROBLEM="alexnet", LIMIT="2")
-    assert done.returncode == 0, done.stderr
+    command(out, NODES="256", NETWORK="flat-1g", VARIANT="segmented_ring", PROBLEM="alexnet",
+            LIMIT="2")
     row, = read_csv(out / "simulation.csv")
     assert (row["status"], row["seconds"]) == ("skipped", "")
     assert "2 s of CPU time" in row["reason"]
@@ -261,17 +210,12 @@ def test_a_simulation_that_takes_too_long_is_skipped_with_the_reason(tmp_path):
      "simulate: unavailable, SimGrid is not on this machine (Debian: libsimgrid-dev)"),
 ])
 def test_a_wrong_argument_is_one_sentence(tmp_path, variables, message):
-    done = command(tmp_path / "run", **variables)
-    assert done.returncode == 2
-    assert len(done.stderr.splitlines()) == 1 and message in done.stderr
+    COMMAND(tmp_path / "run", **variables, status=2, error=message, lines=1)
     assert not (tmp_path / "run").exists()
 
 
-@needs_simgrid
-def test_an_unknown_rung_is_one_sentence(tmp_path):
-    done = command(tmp_path / "run", VARIANT="rings")
-    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert "VARIANT=rings" in done.stderr
+def test_an_unknown_rung_is_one_sentence(command, tmp_path):
+    command(tmp_path / "run", VARIANT="rings", status=2, error="VARIANT=rings", lines=1)
 
 
 def test_a_tree_has_room_for_any_number_of_nodes():

@@ -5,33 +5,25 @@ STEPLADDER_SMPI_TRAIN names the program (build/stepladder_smpi_train without it)
 """
 
 import json
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
+import simulate_training
+import smpi
+from conftest import Script, sorted_rows
+from smpi import read_csv
 
-import simulate_training  # noqa: E402
-import smpi  # noqa: E402
-from smpi import read_csv  # noqa: E402
-
-PROGRAM = Path(os.environ.get("STEPLADDER_SMPI_TRAIN",
-                              ROOT / "build/stepladder_smpi_train")).resolve()
+COMMAND = Script("simulate_training.py", "STEPLADDER_SMPI_TRAIN", "stepladder_smpi_train",
+                 ("MODES", "NODES", "NETWORK", "SLOW", "SAMPLES", "BATCH", "USE", "PROBLEM",
+                  "STEP_RUN", "TARGET", "LIMIT"))
 STEP = 0.01  # seconds of a rank's step
 FLAT = smpi.Platform("flat", 1e-5, 1e-9)  # 0.1 ms for a message of all gradients
-
-needs_simgrid = pytest.mark.skipif(not shutil.which("smpirun") or not PROGRAM.exists(),
-                                   reason="no SimGrid, or stepladder_smpi_train is not built")
 
 
 @pytest.fixture(scope="module")
 def simulator(tmp_path_factory):
-    return simulate_training.Simulator(PROGRAM, tmp_path_factory.mktemp("training"), 60)
+    COMMAND.needs_simgrid()
+    return simulate_training.Simulator(COMMAND.program, tmp_path_factory.mktemp("training"), 60)
 
 
 def run(simulator, mode, ranks=8, steps=6, batch=64, parts=None, platform=FLAT, **words):
@@ -55,12 +47,10 @@ def single(simulator):
     return run(simulator, "single", ranks=1)
 
 
-@needs_simgrid
 def test_a_step_takes_its_injected_time(single):
     assert single[2]["seconds"] == pytest.approx(6 * STEP) and single[2]["loss"] > 0
 
 
-@needs_simgrid
 @pytest.mark.parametrize("mode, ranks", [
     ("synchronous", 8), ("sharded", 8), ("parameter_server", 8), ("ssp,bound=0", 9)])
 def test_synchronous_modes_train_as_one_process_does(simulator, single, mode, ranks):
@@ -68,7 +58,6 @@ def test_synchronous_modes_train_as_one_process_does(simulator, single, mode, ra
     assert end["loss"] == pytest.approx(single[2]["loss"], rel=1e-5)
 
 
-@needs_simgrid
 @pytest.mark.parametrize("bound", [0, 1, 3])
 def test_the_staleness_of_ssp_is_bounded_with_a_slow_rank(simulator, bound):
     _, staleness, end = run(simulator, f"ssp,bound={bound}", steps=12, batch=56, parts=7, **slow(5))
@@ -76,7 +65,6 @@ def test_the_staleness_of_ssp_is_bounded_with_a_slow_rank(simulator, bound):
     assert sum(staleness.values()) == 7 * end["step"] == 7 * 12
 
 
-@needs_simgrid
 @pytest.mark.parametrize("mode", [
     "synchronous", "downpour", "ssp,bound=2", "token_ring", "token_ring/parameter_server,node=2"])
 def test_a_training_repeats_to_the_bit(simulator, mode):
@@ -89,7 +77,6 @@ def test_a_training_repeats_to_the_bit(simulator, mode):
     assert another[2]["weights"] != first[2]["weights"]
 
 
-@needs_simgrid
 def test_a_slow_rank_delays_all_ranks_of_synchronous_training(simulator):
     usual, delayed = (run(simulator, "synchronous", **words)[2]["seconds"]
                       for words in ({}, slow(4)))
@@ -98,7 +85,6 @@ def test_a_slow_rank_delays_all_ranks_of_synchronous_training(simulator):
     assert passing - usual == pytest.approx(2 * 3 * STEP, rel=0.01)
 
 
-@needs_simgrid
 def test_downpour_does_not_wait_for_a_slow_rank(simulator):
     def per_sample(mode, batch, parts, **words):
         end = run(simulator, mode, steps=20 * 64 // batch, batch=batch, parts=parts, **words)[2]
@@ -110,14 +96,12 @@ def test_downpour_does_not_wait_for_a_slow_rank(simulator):
     assert downpour[1] < synchronous[1]
 
 
-@needs_simgrid
 def test_downpour_counts_the_staleness_of_every_update(simulator):
     _, staleness, end = run(simulator, "downpour", steps=50, batch=8, parts=1)
     assert sum(staleness.values()) == end["step"] == 50
     assert max(staleness) == 6  # the gradients of the other six workers
 
 
-@needs_simgrid
 def test_messages_of_the_gradients_take_the_time_of_the_links(simulator):
     """A ring sends 2 (p-1)/p n bytes in 2 (p-1) messages, one after another."""
     use = "serial,all_reduce=ring"
@@ -130,7 +114,6 @@ def test_messages_of_the_gradients_take_the_time_of_the_links(simulator):
     assert end["messages"] == pytest.approx(4 * 8 * 14, rel=0.02)
 
 
-@needs_simgrid
 @pytest.mark.parametrize("words, message", [
     ({"mode": "synchronous,overlap=yes"}, "the thread that overlaps messages cannot be simulated"),
     ({"mode": "hogwild"}, "the simulation has no threads"),
@@ -152,25 +135,13 @@ def test_a_training_that_cannot_run_says_why_in_one_sentence(simulator, words, m
 # --- the command ---------------------------------------------------------------------------------
 
 
-def command(out, **variables):
-    names = ("MODES", "NODES", "NETWORK", "SLOW", "SAMPLES", "BATCH", "USE", "PROBLEM", "STEP_RUN",
-             "TARGET", "LIMIT", "OUT", "RESUME")
-    environment = {name: value for name, value in os.environ.items() if name not in names}
-    environment |= {"OUT": str(out), "STEPLADDER_SMPI_TRAIN": str(PROGRAM)}
-    return subprocess.run([sys.executable, ROOT / "scripts/simulate_training.py"], text=True,
-                          capture_output=True, timeout=120, check=False,
-                          env=environment | variables)
-
-
 SMALL = {"NODES": "4", "MODES": "synchronous;ssp,bound=1;token_ring;local_sgd",
          "SLOW": "none,1:3", "SAMPLES": "800"}
 
 
-@needs_simgrid
-def test_a_run_has_its_rows_and_a_short_last_screen(tmp_path):
+def test_a_run_has_its_rows_and_a_short_last_screen(command, tmp_path):
     out = tmp_path / "run"
     done = command(out, **SMALL)
-    assert done.returncode == 0, done.stdout + done.stderr
     simulations, trainings = read_csv(out / "simulations.csv"), read_csv(out / "train.csv")
     assert [row["status"] for row in simulations] == ["ok"] * 8
     for row in simulations:
@@ -190,26 +161,14 @@ def test_a_run_has_its_rows_and_a_short_last_screen(tmp_path):
     screen = done.stdout.partition("\nplatform")[2]
     assert screen and len(screen.splitlines()) <= 32
 
-    again = command(out, **SMALL)
-    assert (again.returncode, len(again.stderr.splitlines())) == (2, 1)
-    assert "RESUME=1" in again.stderr
-    lines = (out / "simulations.csv").read_text().splitlines(keepends=True)
-    (out / "simulations.csv").write_text("".join(lines[:-1]))
-    resumed = command(out, **SMALL, RESUME="1")
-    assert resumed.returncode == 0 and "[1/1]" in resumed.stdout
-
-    def sorted_rows(rows):
-        return sorted(str(row | {"wall_s": ""}) for row in rows)
-
+    command.resume_without_a_row(out, "simulations.csv", **SMALL)
     assert sorted_rows(read_csv(out / "simulations.csv")) == sorted_rows(simulations)
     assert sorted_rows(read_csv(out / "train.csv")) == sorted_rows(trainings)
 
 
-@needs_simgrid
-def test_a_training_that_takes_too_long_is_skipped_with_the_reason(tmp_path):
+def test_a_training_that_takes_too_long_is_skipped_with_the_reason(command, tmp_path):
     out = tmp_path / "run"
-    done = command(out, NODES="64", MODES="sharded", SLOW="none", LIMIT="1")
-    assert done.returncode == 0, done.stdout + done.stderr
+    command(out, NODES="64", MODES="sharded", SLOW="none", LIMIT="1")
     row, = read_csv(out / "simulations.csv")
     assert row["status"] == "skipped" and "1 s of CPU time" in row["reason"]
 
@@ -226,15 +185,11 @@ def test_a_training_that_takes_too_long_is_skipped_with_the_reason(tmp_path):
     ({"PATH": "/nowhere"}, "SimGrid is not on this machine"),
 ])
 def test_a_wrong_argument_is_one_sentence(tmp_path, variables, message):
-    done = command(tmp_path / "run", **variables)
-    assert done.returncode == 2
-    assert len(done.stderr.splitlines()) == 1 and message in done.stderr
+    COMMAND(tmp_path / "run", **variables, status=2, error=message, lines=1)
     assert not (tmp_path / "run").exists()
 
 
-@needs_simgrid
 @pytest.mark.parametrize("variables", [{"MODES": "gossip"}, {"USE": "serials"}])
-def test_an_unknown_name_is_one_sentence(tmp_path, variables):
-    done = command(tmp_path / "run", **variables)
-    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
+def test_an_unknown_name_is_one_sentence(command, tmp_path, variables):
+    command(tmp_path / "run", **variables, status=2, lines=1)
     assert not (tmp_path / "run").exists()
