@@ -1,17 +1,16 @@
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+import run_folder
+from plots.data.ratios import Ladder, ladders
+from plots.data.reading import Run, load_run
+from tests import columns
 
-import run_folder  # noqa: E402  (needs the path above)
-from plots.data.ratios import Ladder, ladders  # noqa: E402
-from plots.data.reading import load_run  # noqa: E402
-from tests import columns  # noqa: E402
+Rows = list[list[str]] | None
 
 
 @pytest.fixture
@@ -21,13 +20,22 @@ def run_dir(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def ladder_of(tmp_path: Path) -> Callable[..., Ladder]:
-    """Makes the ladder of the given rows of summary.csv and samples.csv."""
+def run_of(tmp_path: Path) -> Callable[..., Run]:
+    """Makes the run, in tmp_path, with these rows of its tables and these ceilings."""
 
-    def make(rows: list[list[str]], samples: list[list[str]] | None = None) -> Ladder:
-        run_folder.write_csv(tmp_path, columns.SUMMARY, rows)
-        if samples is not None:
-            run_folder.write_csv(tmp_path, columns.SAMPLES, samples)
-        return ladders(load_run(tmp_path))[0]
+    def make(summary: Rows = None, samples: Rows = None, *, step: Rows = None,
+             ceilings: list[dict] | None = None) -> Run:
+        for table, rows in ((columns.SUMMARY, summary), (columns.SAMPLES, samples),
+                            (columns.STEP, step)):
+            if rows is not None:
+                run_folder.write_csv(tmp_path, table, rows)
+        if ceilings is not None:
+            run_folder.write_json(tmp_path / "ceilings.json", ceilings=ceilings)
+        return load_run(tmp_path)
 
     return make
+
+
+@pytest.fixture
+def ladder_of(run_of: Callable[..., Run]) -> Callable[..., Ladder]:
+    return lambda *rows: ladders(run_of(*rows))[0]

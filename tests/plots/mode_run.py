@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import math
 import random
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
-from run_folder import environment
+from run_folder import environment, write_json
+from tests.columns import described, documented
+from tests.commands import write_csv
 
-TRAIN = {"network": "text", "use": "text", "mode": "text", "all_reduce": "text",
-         "threads": "integer",
-         "ranks": "integer", "hosts": "integer", "device": "text", "seed": "integer",
-         "batch": "integer",
-         "optimizer": "text", "step": "integer", "epoch": "integer", "samples": "integer",
-         "seconds": "number",
-         "samples_per_s": "number", "loss": "number", "accuracy": "number",
-         "learning_rate": "number",
-         "bytes_per_step": "number", "compute_share": "number", "exposed_share": "number",
-         "hidden_share": "number", "waiting_share": "number", "staleness_mean": "number",
-         "staleness_max": "integer"}
-STALENESS = {"network": "text", "use": "text", "mode": "text", "threads": "integer",
-             "ranks": "integer",
-             "hosts": "integer", "seed": "integer", "staleness": "integer", "updates": "integer"}
+TRAIN = documented("train")
 OF_ALL_RANKS = list(TRAIN)[list(TRAIN).index("bytes_per_step"):]
 
 # Per mode: speed of 4 ranks over single, relative accuracy per sample, bytes per step, shares of
@@ -89,7 +76,7 @@ def training(mode: str, seed: int = 1, *, ranks: int = 4, speed: float | None = 
 def staleness(mode: str, seed: int = 1, **values) -> list[dict]:
     mean = MODES[mode][6]
     common = {"network": "mnist_cnn", "use": "best", "mode": mode, "threads": 1, "ranks": 4,
-              "hosts": 1, "seed": seed} | values
+              "hosts": 1, "seed": seed, "batch": 64, "optimizer": "momentum"} | values
     return [common
             | {"staleness": k,
                "updates": round(620 * math.exp(-mean) * mean ** k / math.factorial(k))}
@@ -98,18 +85,12 @@ def staleness(mode: str, seed: int = 1, **values) -> list[dict]:
 
 def write(folder: Path, trainings: Iterable[Sequence[dict]],
           histograms: Iterable[Sequence[dict]] = (), columns: dict[str, str] = TRAIN) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "environment.json").write_text(json.dumps(environment() | {"data": "mnist-5k"}))
-    tables = {"train": (columns, trainings), "staleness": (STALENESS, histograms)}
+    write_json(folder / "environment.json", **environment() | {"data": "mnist-5k"})
+    tables = {"train": (columns, trainings), "staleness": (documented("staleness"), histograms)}
     for name, (of_table, groups) in tables.items():
-        with (folder / f"{name}.csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, of_table, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(row for group in groups for row in group)
-    (folder / "columns.json").write_text(json.dumps({"schema_version": 1, "tables": {
-        name: [{"name": column, "type": kind, "meaning": "a column"}
-               for column, kind in of_table.items()]
-        for name, (of_table, _) in tables.items()}}))
+        write_csv(folder / f"{name}.csv", [row for group in groups for row in group], of_table)
+    write_json(folder / "columns.json", tables={
+        name: described(of_table) for name, (of_table, _) in tables.items()})
     return folder
 
 

@@ -4,7 +4,6 @@ unavailable row."""
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 
 import run_folder
@@ -36,6 +35,3 @@ def append(folder: Path, values: dict) -> None:
         csv.writer(file, lineterminator="\n").writerow(run_folder.row(columns.SUMMARY, **values))
 
 
-def edit_environment(folder: Path, **values: object) -> None:
-    path = folder / schema.ENVIRONMENT_FILE
-    path.write_text(json.dumps(json.loads(path.read_text()) | values))

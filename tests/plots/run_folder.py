@@ -7,11 +7,13 @@ import io
 import json
 import math
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from plots.data import schema
 from tests import columns
+from tests.commands import changing
+from tests.commands import write_csv as write_rows
 
 # Per primitive: variant, technique, builds_on, share of the roof on one thread (None: unavailable),
 # threaded.
@@ -122,6 +124,14 @@ def write_csv(folder: Path, table: schema.Table, rows: list[list[str]]) -> Path:
     path.write_text(csv_text(table, rows))
     (folder / schema.COLUMNS_FILE).write_text(columns.JSON)
     return path
+
+
+def write_documented(folder: Path, name: str, rows: Iterable[dict]) -> None:
+    """Rows of a table that has the documented columns, which the published run is older than."""
+    types = columns.documented(name)
+    with changing(folder / schema.COLUMNS_FILE) as content:
+        content["tables"][name] = columns.described(types)
+    write_rows(folder / f"{name}.csv", rows, types)
 
 
 def table_row(text: str, *start: str) -> list[str]:

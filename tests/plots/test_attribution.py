@@ -1,6 +1,5 @@
 """What each technique buys whatever the order: the sentence and the picture of the page."""
 
-import csv
 import json
 import re
 from dataclasses import replace
@@ -16,8 +15,8 @@ from plots.data.ratios import ladders
 from plots.data.reading import load_run
 from plots.page import attribution
 from plots.page.write import render
-from plots.screen import bench_screen
 from plots.tables import blocks
+from tests.commands import write_csv
 from text_boxes import title_of
 
 NAMES = ["alone", "last", "average", "least", "most", "together"]
@@ -35,11 +34,7 @@ def write(folder, rows):
     columns += [{"name": name, "type": "number", "meaning": ""} for name in NUMBERS]
     (part / "columns.json").write_text(json.dumps(
         {"schema_version": schema.SCHEMA_VERSION, "tables": {"attribution": columns}}))
-    names = [column["name"] for column in columns]
-    with (part / "attribution.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, names, restval="", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_csv(part / "attribution.csv", rows, [column["name"] for column in columns])
     return folder
 
 
@@ -62,6 +57,12 @@ ROWS = [
 @pytest.fixture
 def run(run_dir):
     return load_run(write(run_dir, ROWS))
+
+
+@pytest.fixture
+def page_folder(tmp_path):
+    """Of a run that the page reads."""
+    return write(page_run.write(tmp_path / "run"), ROWS)
 
 
 def test_the_sentence_tells_what_depends_on_the_order_and_what_does_not(run):
@@ -110,27 +111,27 @@ def test_names_of_ends_neither_overlap_nor_leave_the_picture(ends, shown):
     assert attribution.end_names(ends) == shown
 
 
-def test_the_page_answers_from_it_and_keeps_the_ladder(tmp_path):
-    folder = write(page_run.write(tmp_path / "run"), ROWS)
-    text, _ = render(load_run(folder), None, tmp_path, tmp_path / "no program")
+def test_the_page_answers_from_it_and_keeps_the_ladder(page_folder, tmp_path):
+    text, _ = render(load_run(page_folder), None, tmp_path, tmp_path / "no program")
     answer = text[text.index('id="answer"'):text.index("</section>", text.index('id="answer"'))]
     assert "vectors 3.10× (1.40×, 4.90×)" in answer
     assert "The ladder of matmul" in answer and "In the order of the ladder" in answer
 
 
-def test_the_last_screen_of_a_run_begins_with_the_sentence(run):
-    first = bench_screen.render(run).partition("\n\n")[0]
-    assert " ".join(first.split()) == attribution.sentence(attribution.attributions(run)[0])
+def test_the_command_that_prints_the_last_screen_begins_with_the_sentence(page_folder, capsys):
+    assert main(["table", str(page_folder)]) == 0
+    first = capsys.readouterr().out.partition("\n\n")[0]
+    [found] = attribution.attributions(load_run(page_folder))
+    assert " ".join(first.split()) == attribution.sentence(found)
 
 
 def test_a_run_without_attribution_has_the_ladder_alone(run_dir):
     assert attribution.section(load_run(run_dir)) == []
 
 
-def test_the_answer_of_the_readme_is_the_ladder_and_the_sentence(tmp_path):
-    folder = write(page_run.write(tmp_path / "run"), ROWS)
-    run = load_run(folder)
-    block = blocks.known_blocks(run, ())["answer"](folder)
+def test_the_answer_of_the_readme_is_the_ladder_and_the_sentence(page_folder):
+    run = load_run(page_folder)
+    block = blocks.known_blocks(run, ())["answer"](page_folder)
     rungs = re.findall(r"^\| `(\w+)`", block, re.M)
     chain = main_chain(ladders(run))
     assert rungs[:len(chain.bars)] == [bar.rung.name for bar in chain.bars]
@@ -138,11 +139,11 @@ def test_the_answer_of_the_readme_is_the_ladder_and_the_sentence(tmp_path):
     assert f"\n\n{attribution.sentence(attribution.attributions(run)[0])}" in block
 
 
-def test_the_command_that_rewrites_readmes_reads_the_attribution(tmp_path):
-    folder, root = write(page_run.write(tmp_path / "run"), ROWS), tmp_path / "repository"
+def test_the_command_that_rewrites_readmes_reads_the_attribution(page_folder, tmp_path):
+    root = tmp_path / "repository"
     root.mkdir()
     (root / "README.md").write_text("<!-- results:answer begin -->\n<!-- results:answer end -->\n")
-    assert main(["report", str(folder), "--root", str(root)]) == 0
+    assert main(["report", str(page_folder), "--root", str(root)]) == 0
     assert "vectors 3.10×" in (root / "README.md").read_text()
 
 
@@ -151,13 +152,6 @@ def test_a_run_without_rungs_has_the_sentences_alone(run):
     assert blocks.answer(alone) == (
         f"{blocks.source(run)}\n\n{attribution.sentence(attribution.attributions(run)[0])}")
     assert blocks.answer(replace(alone, attribution=[])) is None
-
-
-def test_the_command_that_prints_the_last_screen_reads_the_attribution(tmp_path, capsys):
-    folder = write(page_run.write(tmp_path / "run"), ROWS)
-    assert main(["table", str(folder)]) == 0
-    screen = " ".join(capsys.readouterr().out.split())
-    assert "vectors 3.10× (1.40×, 4.90×)" in screen
 
 
 def test_the_chart_shows_the_average_alone_and_last_between_least_and_most(run):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 
@@ -16,13 +17,14 @@ from plots.charts.figure import Page, columns_that_fit, label_of_all, row_by_row
 from plots.charts.labels import count_inside, parts_of, spread
 from plots.data import schema
 from plots.data.ratios import Resource, ladders
-from plots.data.reading import EVERYTHING, load_run
+from plots.data.reading import EVERYTHING, Run, load_run
 from run_folder import (
     LAYERS,
     ceiling,
     one_step,
     row,
     summary_row,
+    total,
     unavailable_row,
     write_csv,
     write_json,
@@ -41,11 +43,21 @@ ONE_OF_EACH_KIND = {
     "bus-bandwidth", "all-reduce-short", "all-reduce-map", "roofline", "loss", "predicted", "noise"}
 
 
-def drawn(folder: Path) -> dict[str, Page | str]:
+def drawn(run: Run) -> dict[str, Page | str]:
     """Every chart by name, or the reason why it was not drawn."""
-    run = load_run(folder)
     with matplotlib.rc_context(style.RC):
         return {name: drawn for kind in draw.KINDS for name, drawn in kind.draw(run)}
+
+
+@pytest.fixture
+def charts_of(run_of: Callable[..., Run]) -> Callable[..., dict[str, Page | str]]:
+    """The charts of a run with these rows: see run_of."""
+    return lambda *rows, **others: drawn(run_of(*rows, **others))
+
+
+@pytest.fixture
+def chart_of(charts_of) -> Callable[..., Page | str]:
+    return lambda name, *rows, **others: charts_of(*rows, **others)[name]
 
 
 def test_the_charts_of_each_network_have_files_of_their_own(tmp_path):
@@ -72,7 +84,8 @@ def small_run(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def pages(small_run) -> dict[str, Page]:
-    return {name: page for name, page in drawn(small_run).items() if isinstance(page, Page)}
+    return {name: page for name, page in drawn(load_run(small_run)).items()
+            if isinstance(page, Page)}
 
 
 @pytest.fixture(scope="session")
@@ -129,10 +142,9 @@ def test_no_text_overlaps_another_is_cut_or_too_small(pages):
                           "simulation/trainings"])
 def test_no_text_of_the_published_charts_overlaps_another(folder):
     run = load_run(columns.FOLDER / folder, [part for part in EVERYTHING if part != "samples"])
+    found = {name: page for name, page in drawn(run).items() if isinstance(page, Page)}
+    assert found
     with matplotlib.rc_context(style.RC):
-        found = {name: page for kind in draw.KINDS for name, page in kind.draw(run)
-                 if isinstance(page, Page)}
-        assert found
         assert {name: faults(page) for name, page in found.items()} == dict.fromkeys(found, [])
 
 
@@ -254,47 +266,48 @@ def test_variants_of_one_technique_differ(small_run):
     assert len({(look.marker, look.fill) for look in many}) == 25
 
 
-def rungs_of(tmp_path: Path, times: dict[str, float], spread: float) -> Page:
-    """The ladder of rungs that build on one another, with intervals of +-spread."""
-    below = ["", *times]
-    techniques = {"serial": "serial", "vectors": "simd", "packed": "openmp"}
-    write_csv(tmp_path, columns.SUMMARY, [
-        summary_row(name, seconds, technique=techniques[name], builds_on=base,
-                    ci_low_s=seconds * (1 - spread), ci_high_s=seconds * (1 + spread),
-                    speedup_vs_serial=times["serial"] / seconds)
-        for (name, seconds), base in zip(times.items(), below)])
-    return drawn(tmp_path)["ladder-matmul"]
+def y_labels(page: Page) -> list[str]:
+    """Those of its first panel."""
+    return [label.get_text() for label in page.panels()[0].get_yticklabels()]
 
 
-def test_the_title_of_a_ladder_is_its_whole_gain(tmp_path):
-    page = rungs_of(tmp_path, {"serial": 12, "vectors": 4, "packed": 2}, 0.01)
-    assert title_of(page) \
-        == "packed is 6.0 times as fast as serial; SIMD bought the most, 3.0 times"
-    assert text_of(page, "subtitle") == "matmul: speedup over serial"
-    assert title_of(rungs_of(tmp_path, {"serial": 12, "vectors": 8, "packed": 2}, 0.01)) \
-        == "packed is 6.0 times as fast as serial; OpenMP threads bought the most, 4.0 times"
+def rungs(times: list[float], spread: float = 0.01) -> list[list[str]]:
+    """Rungs that build on one another, with intervals of +-spread."""
+    names = ("serial", "vectors", "packed")
+    return [summary_row(name, seconds, technique=technique, builds_on=base,
+                        ci_low_s=seconds * (1 - spread), ci_high_s=seconds * (1 + spread),
+                        speedup_vs_serial=times[0] / seconds)
+            for name, base, technique, seconds in zip(names, ("", *names),
+                                                      ("serial", "simd", "openmp"), times)]
 
 
-def test_a_title_says_no_more_than_the_intervals_allow(tmp_path):
-    times = {"serial": 12, "vectors": 4, "packed": 1.5}  # gains of 3 and 2.7
-    assert title_of(rungs_of(tmp_path, times, 0.2)) == "packed is 8.0 times as fast as serial"
-    assert title_of(rungs_of(tmp_path, times, 0.9)) == "matmul: speedup over serial"
-    assert title_of(rungs_of(tmp_path, {"serial": 1}, 0.01)) == "matmul: speedup over serial"
+@pytest.mark.parametrize("times, spread, title", [
+    ([12, 4, 2], 0.01, "packed is 6.0 times as fast as serial; SIMD bought the most, 3.0 times"),
+    ([12, 8, 2], 0.01,
+     "packed is 6.0 times as fast as serial; OpenMP threads bought the most, 4.0 times"),
+    # Gains of 3 and 2.7: no more than the intervals allow.
+    ([12, 4, 1.5], 0.2, "packed is 8.0 times as fast as serial"),
+    ([12, 4, 1.5], 0.9, "matmul: speedup over serial"),
+    ([1], 0.01, "matmul: speedup over serial")])
+def test_the_title_of_a_ladder_is_its_whole_gain(chart_of, times, spread, title):
+    page = chart_of("ladder-matmul", rungs(times, spread))
+    assert title_of(page) == title
+    if title != "matmul: speedup over serial":
+        assert text_of(page, "subtitle") == "matmul: speedup over serial"
 
 
 def test_a_ladder_has_its_main_rungs_below_then_branches_and_the_libraries_on_top(pages):
-    axes = pages["ladder-matmul"].panels()[0]
-    labels = [label.get_text() for label in axes.get_yticklabels()]
+    labels = y_labels(pages["ladder-matmul"])
     assert [label.partition(" ")[0] for label in labels] == [
         "serial_ijk", "serial_ikj", "blocked", "simd_sse42", "simd_avx2", "simd_avx512", "packed",
         "packed_openmp", "openmp", "pthread", "onednn", "openblas"]
     assert "openmp  (on simd)" in labels and "packed" in labels
-    low, high = axes.get_ylim()
+    low, high = pages["ladder-matmul"].panels()[0].get_ylim()
     assert low < high
 
 
-def test_a_ladder_writes_the_gain_over_the_rung_below(tmp_path):
-    axes = rungs_of(tmp_path, {"serial": 12, "vectors": 4, "packed": 2}, 0.01).panels()[0]
+def test_a_ladder_writes_the_gain_over_the_rung_below(chart_of):
+    axes = chart_of("ladder-matmul", rungs([12, 4, 2])).panels()[0]
     assert {text.get_position()[1]: text.get_text() for text in axes.texts if text.get_text()} \
         == {1: "3.0x", 2: "2.0x"}
 
@@ -303,13 +316,12 @@ def test_a_ladder_writes_the_gain_over_the_rung_below(tmp_path):
     ([("fast", 1.0, 40, "fma_peak")], 20),
     # The highest roof of a problem counts.
     ([("fast", 4.0, 10, "fma_peak"), ("tf32", 1.0, 5, "tf32_peak")], 160)])
-def test_the_roof_of_a_ladder_is_the_speedup_at_the_roof(tmp_path, others, roof):
-    write_csv(tmp_path, columns.SUMMARY, [
+def test_the_roof_of_a_ladder_is_the_speedup_at_the_roof(chart_of, others, roof):
+    axes = chart_of("ladder-matmul", [
         summary_row("serial", 8.0, speedup_vs_serial=1, percent_of_roof=5, roof="fma_peak"),
         *(summary_row(name, seconds, technique="simd", builds_on="serial",
                       speedup_vs_serial=8 / seconds, percent_of_roof=share, roof=of)
-          for name, seconds, share, of in others)])
-    axes = drawn(tmp_path)["ladder-matmul"].panels()[0]
+          for name, seconds, share, of in others)]).panels()[0]
     found, = {line.get_xdata()[0] for line in axes.lines
               if list(line.get_ydata()) == [0, 1] and line.get_xdata()[0] != 1}
     assert found == pytest.approx(roof)
@@ -320,14 +332,13 @@ def sweep(variant: str, seconds: float, size: int, **values) -> list[str]:
                        gflops_per_s=size / seconds / 1e9, **values)
 
 
-def test_size_charts_name_the_rungs_that_tell_the_story(tmp_path):
+def test_size_charts_name_the_rungs_that_tell_the_story(chart_of):
     rungs = [("serial", "serial", "", 8.0), ("tiny_gain", "simd", "serial", 7.8),
              ("step", "simd", "serial", 4.0), ("best", "simd", "step", 1.0),
              ("slow_library", "vendor", "", 2.0), ("library", "vendor", "", 1.5)]
-    write_csv(tmp_path, columns.SUMMARY, [
+    page = chart_of("size-matmul", [
         sweep(name, seconds * size / 1e9, size, technique=technique, builds_on=base)
         for name, technique, base, seconds in rungs for size in (10**8, 10**9)])
-    page = drawn(tmp_path)["size-matmul"]
     axes = page.panels()[0]
     assert {text.get_text() for text in axes.texts} == {"serial", "step", "best", "library"}
     grey = {line.get_label() for line in axes.lines if line.get_color() == style.BACKGROUND}
@@ -336,9 +347,9 @@ def test_size_charts_name_the_rungs_that_tell_the_story(tmp_path):
     assert not page.figure.legends
 
 
-def test_size_charts_of_filters_have_the_filter_as_size(tmp_path):
+def test_size_charts_of_filters_have_the_filter_as_size(chart_of):
     sizes = (3, 11, 31)
-    write_csv(tmp_path, columns.SUMMARY, [
+    page = chart_of("size-convolution", [
         summary_row(name, seconds * size, primitive="convolution", suite="filters",
                     problem=f"filters.{size}x{size}", flops=1e9 * size**2,
                     gflops_per_s=size / seconds,
@@ -347,7 +358,6 @@ def test_size_charts_of_filters_have_the_filter_as_size(tmp_path):
         for name, technique, base, seconds in (("serial", "serial", "", 4.0),
                                                ("best", "simd", "serial", 1.0))
         for size in sizes])
-    page = drawn(tmp_path)["size-convolution"]
     axes = page.panels()[0]
     assert [list(bars.lines[0].get_xdata()) for bars in axes.containers] == [list(sizes)] * 2
     assert [label.get_text() for label in axes.get_xticklabels()] == ["3", "11", "31"]
@@ -388,9 +398,8 @@ def speedups(axes) -> list[float]:
                   for line in axes.lines if line.get_marker() not in ("None", "|"))
 
 
-def test_the_chart_of_layouts_compares_with_the_rung_in_nchw_that_they_build_on(tmp_path):
-    write_csv(tmp_path, columns.SUMMARY, layout_rows())
-    page = drawn(tmp_path)["layouts-convolution"]
+def test_the_chart_of_layouts_compares_with_the_rung_in_nchw_that_they_build_on(chart_of):
+    page = chart_of("layouts-convolution", layout_rows())
     axes = page.panels()[0]
     assert speedups(axes) == [0.25, 1.25, 1.25, 2.0]
     # The fastest rung in nchw of any algorithm, without libraries.
@@ -403,8 +412,8 @@ def test_the_chart_of_layouts_compares_with_the_rung_in_nchw_that_they_build_on(
     assert "the run has no rows of reorder" in " ".join(text_of(page, "caption").split())
 
 
-def test_the_chart_of_layouts_adds_the_conversions_of_input_and_result(tmp_path):
-    write_csv(tmp_path, columns.SUMMARY, [
+def test_the_chart_of_layouts_adds_the_conversions_of_input_and_result(chart_of):
+    page = chart_of("layouts-convolution", [
         *layout_rows(),
         conversion_row("nchw_to_chwn", "n64 c1 h28 w28", 0.25),
         conversion_row("chwn_to_nchw", "n64 c32 h28 w28", 0.5),
@@ -415,7 +424,6 @@ def test_the_chart_of_layouts_adds_the_conversions_of_input_and_result(tmp_path)
             (0.25, ("n64 c1 h28 w28", "n64 c32 h28 w28")),
             (0.05, ("n4 c96 h27 w27", "n4 c256 h14 w14")))
           for direction, shape in zip(("nchw_to_nchw16c", "nchw16c_to_nchw"), shapes))])
-    page = drawn(tmp_path)["layouts-convolution"]
     hollow = sorted(float(line.get_xdata()[0])
                     for line in page.panels()[0].lines if line.get_markerfacecolor() == "white")
     assert hollow == pytest.approx([1 / (4 + 1 + 3), 1 / (0.8 + 0.25 + 0.25),
@@ -425,28 +433,25 @@ def test_the_chart_of_layouts_adds_the_conversions_of_input_and_result(tmp_path)
                                                 "on 1")
 
 
-def test_the_title_of_layouts_names_none_whose_interval_touches_another(tmp_path):
-    rows = [layout_row("direct_tile_avx2", "nchw", 1.0, builds_on="openmp"),
-            layout_row("direct_chwn_avx2", "chwn", 0.985)]
-    write_csv(tmp_path, columns.SUMMARY, rows)
-    assert (title_of(drawn(tmp_path)["layouts-convolution"])
-            == "convolution: layouts against nchw, the same algorithm")
-    write_csv(tmp_path, columns.SUMMARY,
-              [*rows, layout_row("direct_tile_avx2", "nchw", 1.0, DEEP_LAYER, "openmp"),
-               layout_row("direct_chwn_avx2", "chwn", 4.0, DEEP_LAYER)])
-    assert title_of(drawn(tmp_path)["layouts-convolution"]) == (
-        "Fastest of 2 shapes, same algorithm: nchw on 1, too close on 1")
+def test_the_title_of_layouts_names_none_whose_interval_touches_another(chart_of):
+    close = [layout_row("direct_tile_avx2", "nchw", 1.0, builds_on="openmp"),
+             layout_row("direct_chwn_avx2", "chwn", 0.985)]
+    clear = [layout_row("direct_tile_avx2", "nchw", 1.0, DEEP_LAYER, "openmp"),
+             layout_row("direct_chwn_avx2", "chwn", 4.0, DEEP_LAYER)]
+    for rows, title in (
+            (close, "convolution: layouts against nchw, the same algorithm"),
+            (close + clear, "Fastest of 2 shapes, same algorithm: nchw on 1, too close on 1")):
+        assert title_of(chart_of("layouts-convolution", rows)) == title
 
 
-def test_layouts_without_a_row_in_nchw_have_no_chart(tmp_path):
-    write_csv(tmp_path, columns.SUMMARY, [layout_row("direct_chwn_avx2", "chwn", 0.5)])
-    assert drawn(tmp_path)["layouts-convolution"].startswith("no shape of suite layouts has a time "
-                                                             "in nchw")
+def test_layouts_without_a_row_in_nchw_have_no_chart(chart_of):
+    why = chart_of("layouts-convolution", [layout_row("direct_chwn_avx2", "chwn", 0.5)])
+    assert why.startswith("no shape of suite layouts has a time in nchw")
 
 
-def test_size_charts_join_only_problems_of_sweeps(tmp_path):
-    write_csv(tmp_path, columns.SUMMARY, [summary_row("serial", 1.0, flops=1e9, gflops_per_s=1)])
-    assert drawn(tmp_path)["size-matmul"].startswith("no row is of a suite that varies the size")
+def test_size_charts_join_only_problems_of_sweeps(chart_of):
+    why = chart_of("size-matmul", [summary_row("serial", 1.0, flops=1e9, gflops_per_s=1)])
+    assert why.startswith("no row is of a suite that varies the size")
 
 
 def test_charts_that_cannot_be_drawn_are_listed_with_the_reason(tmp_path, capsys):
@@ -470,44 +475,38 @@ def test_a_folder_that_cannot_be_written_is_an_error(small_run, tmp_path, capsys
 def test_files_with_nothing_but_headers(tmp_path):
     for table in columns.TABLES.values():
         write_csv(tmp_path, table, [])
-    assert all(isinstance(result, str) for result in drawn(tmp_path).values())
+    assert all(isinstance(result, str) for result in drawn(load_run(tmp_path)).values())
 
 
-def test_one_row_is_enough_for_a_ladder(tmp_path):
-    write_csv(tmp_path, columns.SUMMARY, [summary_row("serial", 1.0, speedup_vs_serial=1)])
-    found = drawn(tmp_path)
+def test_one_row_is_enough_for_a_ladder(charts_of):
+    found = charts_of([summary_row("serial", 1.0, speedup_vs_serial=1)])
     assert isinstance(found["ladder-matmul"], Page)
     assert found["roof-matmul"] == "no row has a share of the roof"
     assert found["scaling-matmul"] == "no variant was measured at two or more thread counts"
 
 
-def test_a_rung_without_a_speedup_has_no_line_in_the_ladder(tmp_path):
-    write_csv(tmp_path, columns.SUMMARY, [
+def test_a_rung_without_a_speedup_has_no_line_in_the_ladder(chart_of):
+    labels = y_labels(chart_of("ladder-matmul", [
         summary_row("serial", 1.0, speedup_vs_serial=1),
-        summary_row("fused", 0.5, direction="forward_bias_relu", speedup_vs_serial="")])
-    axes = drawn(tmp_path)["ladder-matmul"].panels()[0]
-    labels = [label.get_text() for label in axes.get_yticklabels()]
+        summary_row("fused", 0.5, direction="forward_bias_relu", speedup_vs_serial="")]))
     assert any("serial" in label for label in labels)
     assert not any("fused" in label for label in labels)
 
 
-def test_the_row_of_a_variant_that_cannot_run_here_changes_no_chart(tmp_path):
+def test_the_row_of_a_variant_that_cannot_run_here_changes_no_chart(charts_of):
     rows = [summary_row("serial", 1.0, speedup_vs_serial=1, percent_of_roof=5, flops=1e9,
                         gflops_per_s=1)]
-    write_csv(tmp_path, columns.SUMMARY, rows)
-    before = drawn(tmp_path)
-    write_csv(tmp_path, columns.SUMMARY, [unavailable_row("matmul", "cublas", "vendor"), *rows,
-                                         unavailable_row("convolution", "cudnn", "vendor")])
-    after = drawn(tmp_path)
+    before = charts_of(rows)
+    after = charts_of([unavailable_row("matmul", "cublas", "vendor"), *rows,
+                       unavailable_row("convolution", "cudnn", "vendor")])
     assert {name for name, page in after.items() if isinstance(page, Page)} \
         == {name for name, page in before.items() if isinstance(page, Page)}
     titles = [axes.get_title(loc="left") for axes in after["ladder-matmul"].panels()]
     assert titles == ["forward"]
 
 
-def test_rows_that_all_failed(tmp_path):
-    write_csv(tmp_path, columns.SUMMARY, [summary_row("serial", 0, status="failed", median_s="")])
-    found = drawn(tmp_path)
+def test_rows_that_all_failed(charts_of):
+    found = charts_of([summary_row("serial", 0, status="failed", median_s="")])
     assert found["ladder-matmul"] == "no row has a speedup"
     assert found["size-matmul"] == "no row has a time"
 
@@ -517,24 +516,22 @@ def test_the_peak_is_the_top_of_the_axis(pages):
     assert pages["size-max_pool"].panels()[0].get_ylim()[1] == pytest.approx(12.1)
 
 
-def test_a_rate_above_the_measured_peak_is_not_cut_off(tmp_path):
-    write_json(tmp_path / "ceilings.json", ceilings=[ceiling("fma_peak", "GFLOP/s", 90.0)])
-    write_csv(tmp_path, columns.SUMMARY, [
-        sweep("fast", size / 1e11, size) for size in (10**9, 10**11)])
-    assert drawn(tmp_path)["size-matmul"].panels()[0].get_ylim()[1] > 100
+def test_a_rate_above_the_measured_peak_is_not_cut_off(chart_of):
+    page = chart_of("size-matmul", [sweep("fast", size / 1e11, size) for size in (10**9, 10**11)],
+                    ceilings=[ceiling("fma_peak", "GFLOP/s", 90.0)])
+    assert page.panels()[0].get_ylim()[1] > 100
 
 
-def test_the_roofline_shows_the_first_rung_the_fastest_and_the_library(tmp_path):
-    write_json(tmp_path / "ceilings.json", ceilings=[
-        ceiling("fma_peak", "GFLOP/s", 90.0), ceiling("stream_copy", "GB/s", 9.0, "DRAM"),
-        ceiling("stream_read", "GB/s", 60.0, "L2"), ceiling("stream_read", "GB/s", 66.0, "L1")])
+def test_the_roofline_shows_the_first_rung_the_fastest_and_the_library(chart_of):
     work = {"flops": 1e9, "bytes": 1e8}  # 10 FLOP per byte
-    write_csv(tmp_path, columns.SUMMARY, [
+    axes = chart_of("roofline", [
         summary_row("serial", 1.0, gflops_per_s=1, **work),
         summary_row("slow", 0.1, technique="simd", builds_on="serial", gflops_per_s=10, **work),
         summary_row("fast", 0.02, technique="simd", builds_on="slow", gflops_per_s=50, **work),
-        summary_row("library", 0.025, technique="vendor", gflops_per_s=40, **work)])
-    axes = drawn(tmp_path)["roofline"].panels()[0]
+        summary_row("library", 0.025, technique="vendor", gflops_per_s=40, **work)], ceilings=[
+        ceiling("fma_peak", "GFLOP/s", 90.0), ceiling("stream_copy", "GB/s", 9.0, "DRAM"),
+        ceiling("stream_read", "GB/s", 60.0, "L2"), ceiling("stream_read", "GB/s", 66.0, "L1")
+    ]).panels()[0]
     points = {(line.get_label(), line.get_xdata()[0], line.get_ydata()[0])
               for line in axes.lines if len(line.get_xdata()) == 1}
     assert points == {("serial", 10, 1), ("simd", 10, 50), ("vendor", 10, 40)}
@@ -545,20 +542,18 @@ def test_the_roofline_shows_the_first_rung_the_fastest_and_the_library(tmp_path)
     assert texts == {"peak 90 GFLOP/s", "L1, L2 66 GB/s", "DRAM 9 GB/s", "matmul"}
 
 
-def test_a_sweep_through_the_caches_has_a_logarithmic_axis(tmp_path):
-    write_json(tmp_path / "ceilings.json", ceilings=[
-        ceiling("stream_copy", "GB/s", value, level)
-        for level, value in (("DRAM", 10.0), ("L2", 90.0), ("L1", 300.0))])
-    write_csv(tmp_path, columns.SUMMARY, [
+def test_a_sweep_through_the_caches_has_a_logarithmic_axis(chart_of):
+    axes = chart_of("size-sgd_update", [
         summary_row("simd", 1e-6 * size, primitive="sgd_update", problem=f"count.{size}",
                     suite="sweep", bytes=size, gbytes_per_s=rate)
-        for size, rate in ((1e3, 200), (1e5, 80), (1e7, 5))])
-    axes = drawn(tmp_path)["size-sgd_update"].panels()[0]
+        for size, rate in ((1e3, 200), (1e5, 80), (1e7, 5))], ceilings=[
+        ceiling("stream_copy", "GB/s", value, level)
+        for level, value in (("DRAM", 10.0), ("L2", 90.0), ("L1", 300.0))]).panels()[0]
     assert axes.get_yscale() == "log"
     assert axes.get_ylim()[1] == 300
 
 
-def test_many_threads_and_a_gpu(tmp_path):
+def test_many_threads_and_a_gpu(charts_of):
     """The ladder shows the fewest and the most threads; the GPU has its name."""
     rows = [summary_row("serial", 64.0, speedup_vs_serial=1)]
     rows += [summary_row("openmp", 64.0 / threads, technique="openmp", builds_on="serial",
@@ -566,34 +561,29 @@ def test_many_threads_and_a_gpu(tmp_path):
              for threads in (1, 2, 4, 8, 16, 32)]
     rows.append(summary_row("naive", 0.1, technique="cuda", builds_on="serial", device="H200",
                             speedup_vs_serial=640))
-    write_csv(tmp_path, columns.SUMMARY, rows)
-    found = drawn(tmp_path)
-    labels = [label.get_text() for label in
-              found["ladder-matmul"].panels()[0].get_yticklabels()]
-    assert labels == ["serial", "openmp", "naive  (on serial)"]
+    found = charts_of(rows)
+    assert y_labels(found["ladder-matmul"]) == ["serial", "openmp", "naive  (on serial)"]
     legend = [text.get_text() for text in found["ladder-matmul"].figure.legends[0].get_texts()]
     assert legend == ["serial", "openmp", "cuda", "1 thread", "32 threads, H200"]
     ticks = list(found["scaling-matmul"].panels()[0].get_xticks())
     assert ticks == [1, 2, 4, 8, 16, 32]
 
 
-def test_a_bar_of_a_step_is_its_total_and_its_layers_add_up(tmp_path):
+def test_a_bar_of_a_step_is_its_total_and_its_layers_add_up(chart_of):
     rows = []
-    for use, total in (("serial", 0.07), ("best", 0.007), ("vendor", 0.014)):
+    for use, seconds in (("serial", 0.07), ("best", 0.007), ("vendor", 0.014)):
         where = {"network": "mlp", "use": use, "mode": "single", "threads": 2, "ranks": 1}
         rows += [
             row(columns.STEP, **where, layer="fc1", phase="forward", variant="v", median_s=0.002),
             row(columns.STEP, **where, layer="fc1", phase="backward", variant="v", median_s=0.004),
-            row(columns.STEP, **where, layer="total", phase="total", median_s=total)]
-    write_csv(tmp_path, columns.STEP, rows)
-    page = drawn(tmp_path)["step-mlp"]
+            row(columns.STEP, **where, layer="total", phase="total", median_s=seconds)]
+    page = chart_of("step-mlp", step=rows)
     times, shares = page.panels()
     assert [bar.get_width() for bar in times.patches] == pytest.approx([70, 7, 14])
     assert sum(bar.get_width() for bar in shares.patches) == pytest.approx(300)
     assert title_of(page).replace("\n", " ") == \
         "mlp: 7.00 ms a step, 10 times as fast as serial, 2.0 times as fast as the libraries"
-    write_csv(tmp_path, columns.STEP, rows[3:6])
-    assert title_of(drawn(tmp_path)["step-mlp"]) == "mlp: time of one training step"
+    assert title_of(chart_of("step-mlp", step=rows[3:6])) == "mlp: time of one training step"
 
 
 def values_of(page, label):
@@ -603,16 +593,11 @@ def values_of(page, label):
     return [float(y) for y in found[0].get_ydata()]
 
 
-def test_more_threads_that_take_less_time_have_a_speedup_above_one(tmp_path):
-    write_csv(tmp_path, columns.SUMMARY, [
+def test_more_threads_that_take_less_time_have_a_speedup_above_one(charts_of):
+    found = charts_of([
         summary_row("openmp", 8.0, technique="openmp"),
-        summary_row("openmp", 2.0, technique="openmp", threads=2)])
-    write_csv(tmp_path, columns.STEP, [
-        row(columns.STEP, network="mlp", use="best", mode="single", threads=threads, ranks=1,
-            device="cpu",
-            layer="total", phase="total", variant="best", median_s=seconds)
-        for threads, seconds in ((1, 9), (2, 6))])
-    found = drawn(tmp_path)
+        summary_row("openmp", 2.0, technique="openmp", threads=2)], step=[
+        total(seconds=9), total(seconds=6, threads=2)])
     assert values_of(found["scaling-matmul"], "openmp") == pytest.approx([1, 4])
     assert values_of(found["scaling-step"], "best") == pytest.approx([1, 1.5])
 
@@ -639,13 +624,11 @@ def test_resources_in_a_caption():
                          Resource("", 2, 2)]) == "4 threads, 2 ranks, 2 ranks x 2 threads, H200"
 
 
-def test_a_step_on_many_thread_counts_shows_the_first_and_the_last(tmp_path):
+def test_a_step_on_many_thread_counts_shows_the_first_and_the_last(chart_of):
     rows = []
     for use in ("simd", "openmp", "best", "vendor"):
         for threads in (1, 2, 4, 8, 16, 32):
             rows += one_step(random.Random(1), "mlp", LAYERS["mlp"], use, "single", threads, 8)
-    write_csv(tmp_path, columns.STEP, rows)
-    labels = [label.get_text() for label in drawn(tmp_path)["step-mlp"].panels()[0]
-              .get_yticklabels()]
+    labels = y_labels(chart_of("step-mlp", step=rows))
     assert labels[:3] == ["simd, 1 thread", "simd, 32 threads", "openmp, 1 thread"]
     assert len(labels) == 8

@@ -1,36 +1,22 @@
 from __future__ import annotations
 
-import json
-import re
-from pathlib import Path
-
 import pytest
 
 from plots.charts import inference as chart
 from plots.data.inference import services
-from plots.data.reading import load_run, read_tables
+from plots.data.reading import load_run
 from plots.page import write
 from plots.tables import blocks, tables_md
-from run_folder import csv_text, row, write_run
-
-ROOT = Path(__file__).resolve().parents[2]
+from run_folder import write_documented, write_run
+from tests.commands import ROOT
 
 
 @pytest.fixture
 def run_of(tmp_path):
-    """A run whose inference.csv has these rows, of dictionaries; its columns are the documented
-    ones."""
-    text = (ROOT / "docs/results-format.md").read_text().split("## inference.csv")[1]
-    columns = [{"name": name, "type": kind, "meaning": name} for name, kind in
-               re.findall(r"^\| `(\w+)` \| (\w+) \|", text.split("\n## ")[0], re.MULTILINE)]
-
+    """A run whose inference.csv has these rows, of dictionaries."""
     def make(*rows):
         folder = write_run(tmp_path / "run")
-        described = json.loads((folder / "columns.json").read_text())
-        described["tables"]["inference"] = columns
-        (folder / "columns.json").write_text(json.dumps(described))
-        table = read_tables(folder)["inference"]
-        (folder / table.file).write_text(csv_text(table, [row(table, **one) for one in rows]))
+        write_documented(folder, "inference", rows)
         return load_run(folder)
     return make
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import re
@@ -25,9 +24,10 @@ from plots.screen import modes_screen
 from plots.screen.text import WIDTH
 from plots.tables import blocks
 from plots.tables.tables_md import render
+from run_folder import write_json
+from tests.columns import described
+from tests.commands import ROOT, changing, read_csv
 from text_boxes import faults, text_of
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def evaluations(accuracies: list[float], **values) -> list[dict]:
@@ -48,8 +48,7 @@ def compared(folder: Path, *trainings: list[dict], target: float = 0.9) -> list[
 
 
 def rows_of(folder: Path) -> list[dict]:
-    with (folder / "modes.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
+    return read_csv(folder / "modes.csv")
 
 
 @pytest.fixture(scope="module")
@@ -98,8 +97,7 @@ def test_a_training_that_was_stopped_and_begun_again_counts_once(tmp_path):
 def test_files_of_earlier_versions_have_the_mode_only(tmp_path):
     old = {"step": "integer", "seconds": "number", "loss": "number", "accuracy": "number",
            "mode": "text"}
-    (tmp_path / "columns.json").write_text(json.dumps({"schema_version": 1, "tables": {
-        "train": [{"name": name, "type": kind} for name, kind in old.items()]}}))
+    write_json(tmp_path / "columns.json", tables={"train": described(old)})
     (tmp_path / "train.csv").write_text("\n".join([
         ",".join(old), "1,1,2,,single", "2,2,1,0.5,single", "1,1,2,,", "1,1,2,,single", ""]))
     run = load_run(tmp_path)
@@ -476,9 +474,8 @@ def test_the_screen_names_network_and_charts(tmp_path, monkeypatch):
     folder = mode_run.write(tmp_path / "run",
                             [evaluations([0.95]),
                              evaluations([0.95], mode="ssp", ranks=4, hosts=4)])
-    environment = json.loads((folder / "environment.json").read_text())
-    (folder / "environment.json").write_text(
-        json.dumps(environment | {"network": "4 hosts, 1gbit"}))
+    with changing(folder / "environment.json") as environment:
+        environment["network"] = "4 hosts, 1gbit"
     draw.write_all(load_run(folder))
     monkeypatch.chdir(tmp_path)
     text = modes_screen.render(load_run(Path("run")), compare(load_run(folder)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import csv
 import gzip
 import html
 import html.parser
@@ -11,7 +10,6 @@ import json
 import os
 import re
 import shutil
-import stat
 import sys
 from pathlib import Path
 
@@ -37,8 +35,8 @@ from plots.page import (
     write,
 )
 from tests import columns
+from tests.commands import ROOT, read_csv, write_script
 
-ROOT = Path(__file__).resolve().parents[2]
 SECTIONS = ("answer", "swap", "rungs", "explorer", "sources", "convergence", "replicas", "clocks",
             "measured")
 VOID = {"meta", "link", "input", "br"}
@@ -149,23 +147,21 @@ def test_what_the_techniques_bought_multiplies_to_the_whole(made):
 
 
 def test_the_ceiling_is_the_first_rungs_time_over_the_time_at_the_roof(ladder_of):
-    rows = [run_folder.summary_row("serial_ijk", 1.0, percent_of_roof=2, speedup_vs_serial=1),
-            run_folder.summary_row("blocked", 0.1, builds_on="serial_ijk", percent_of_roof=20,
-                                   speedup_vs_serial=10)]
-    chain = chains.chain_of(ladder_of(rows))
+    chain = chains.chain_of(ladder_of([
+        run_folder.summary_row("serial_ijk", 1.0, percent_of_roof=2, speedup_vs_serial=1),
+        run_folder.summary_row("blocked", 0.1, builds_on="serial_ijk", percent_of_roof=20,
+                               speedup_vs_serial=10)]))
     assert chain.ceiling == pytest.approx(50) and chain.of_ceiling == pytest.approx(20)
 
 
 def test_a_missing_ceiling_has_its_reason(ladder_of):
-    rows = [run_folder.summary_row("serial_ijk", 1.0, speedup_vs_serial=1),
-            run_folder.summary_row("blocked", 0.1, builds_on="serial_ijk", speedup_vs_serial=10)]
-    chain = chains.chain_of(ladder_of(rows))
+    chain = chains.chain_of(ladder_of([
+        run_folder.summary_row("serial_ijk", 1.0, speedup_vs_serial=1),
+        run_folder.summary_row("blocked", 0.1, builds_on="serial_ijk", speedup_vs_serial=10)]))
     assert chain.of_ceiling is None
-    threads = chain.resource.threads
-    assert "(no ceiling was measured)" in chains.sentence(chain, None,
-                                                                {threads + 1: "a neighbour"})
-    assert "(the ceilings were refused: a neighbour)" in chains.sentence(
-        chain, None, {threads: "a neighbour"})
+    for threads, reason in ((chain.resource.threads + 1, "no ceiling was measured"),
+                            (chain.resource.threads, "the ceilings were refused: a neighbour")):
+        assert f"({reason})" in chains.sentence(chain, None, {threads: "a neighbour"})
 
 
 def chain_on(ladder_of, rows):
@@ -210,8 +206,7 @@ def test_failed_and_unavailable_rows_are_shown_with_their_reasons(text):
 
 
 def test_rows_have_a_time_exactly_where_the_run_has_one(made, text):
-    with (made / "summary.csv").open() as file:
-        expected = [row["median_s"] for row in csv.DictReader(file)]
+    expected = [row["median_s"] for row in read_csv(made / "summary.csv")]
     shown = data_of(text, "rows-data")["columns"]["median_s"]
     assert len(shown) == len(expected)
     for value, field in zip(shown, expected):
@@ -383,8 +378,7 @@ def test_figures_and_tables(made):
         "ladder-matmul.pdf", "ladder-matmul.png", "ladder-matmul.svg"]
     tables = made / "tables"
     assert {p.suffix for p in tables.iterdir()} == {".tex", ".csv", ".md"}
-    with (tables / "matmul-forward.csv").open() as file:
-        rows = list(csv.DictReader(file))
+    rows = read_csv(tables / "matmul-forward.csv")
     assert [row["variant"] for row in rows][:2] == ["serial_ijk", "serial_ikj"]
     tex = (tables / "matmul-forward.tex").read_text()
     for part in (r"\begin{tabular}{ll", r"\toprule", r"\texttt{serial\_ijk} & serial &"):
@@ -416,12 +410,9 @@ def test_tables_are_read_back_from_markdown():
 
 
 def program(folder: Path, answer: dict | str, status: int = 0) -> Path:
-    path = folder / "stepladder"
-    body = answer if isinstance(answer,
-                                str) else f"cat <<'JSON'\n{json.dumps(answer)}\nJSON\nexit {status}"
-    path.write_text(f"#!/bin/sh\n{body}\n")
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    return path
+    body = answer if isinstance(answer, str) else (
+        f"cat <<'JSON'\n{json.dumps(answer)}\nJSON\nexit {status}")
+    return write_script(folder / "stepladder", f"#!/bin/sh\n{body}\n")
 
 
 def test_with_a_base_rows_have_the_verdicts_of_compare(made, tmp_path):
@@ -467,16 +458,14 @@ def one_sentence(capsys) -> str:
 
 
 def test_bad_input_is_one_sentence_and_leaves_the_old_page(folder, capsys):
-    before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()
-              and p.name != "summary.csv"}
     lines = (folder / "summary.csv").read_text().splitlines()
     lines[5] = lines[5].replace(",ok,", ",ok", 1)
     (folder / "summary.csv").write_text("\n".join(lines) + "\n")
+    before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
     capsys.readouterr()
     assert main(["page", str(folder)]) == 2
     assert "summary.csv:6: " in one_sentence(capsys)
-    assert before == {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()
-                      and p.name != "summary.csv"}
+    assert before == {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
 def test_no_half_written_page_is_left(folder, monkeypatch, capsys):
@@ -576,11 +565,9 @@ def test_instructions_belong_to_the_source_that_is_shown(tmp_path, monkeypatch):
     for path in (source, compiled):
         path.parent.mkdir(parents=True)
         path.touch()
-    tool = tmp_path / "bin/objdump"
-    tool.parent.mkdir()
     (tmp_path / "listing").write_text(LISTING)
-    tool.write_text(f"#!/bin/sh\nexec /bin/cat {tmp_path / 'listing'}\n")
-    tool.chmod(0o755)
+    tool = write_script(tmp_path / "bin/objdump",
+                        f"#!/bin/sh\nexec /bin/cat {tmp_path / 'listing'}\n")
     monkeypatch.setenv("PATH", str(tool.parent))
 
     def loop(variant, compiled_in=""):

@@ -4,7 +4,6 @@ import itertools
 import math
 import random
 import statistics
-from pathlib import Path
 
 import pytest
 
@@ -28,8 +27,7 @@ from plots.data.samples import (
 )
 from run_folder import row, summary_row
 from tests import columns
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.commands import ROOT
 
 ONE = Resource("", 1, 1)
 TWO = Resource("", 1, 2)

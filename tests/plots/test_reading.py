@@ -7,7 +7,7 @@ import pytest
 
 from plots.data.errors import InputError
 from plots.data.reading import load_run, read_table, read_tables
-from run_folder import ceiling, csv_text, row, summary_row, write_csv, write_json
+from run_folder import ceiling, csv_text, row, summary_row, write_json
 from tests import columns
 
 
@@ -82,11 +82,10 @@ def test_a_whole_run(run_dir):
     assert all(part for part in (run.ceilings, run.summary, run.step, run.train, run.samples))
 
 
-def test_values_have_types_and_what_does_not_apply_is_none(tmp_path):
-    write_csv(tmp_path, columns.SUMMARY,
-              [summary_row("serial", 0.25, repetitions=11, flops="1e9", bytes="inf", cpi="nan",
-                           repeat_command='stepladder bench --variant "a,b"\nand more')])
-    found, = load_run(tmp_path).summary
+def test_values_have_types_and_what_does_not_apply_is_none(run_of):
+    found, = run_of([
+        summary_row("serial", 0.25, repetitions=11, flops="1e9", bytes="inf", cpi="nan",
+                    repeat_command='stepladder bench --variant "a,b"\nand more')]).summary
     assert found["median_s"] == 0.25
     assert found["repetitions"] == 11 and isinstance(found["repetitions"], int)
     assert found["flops"] == 1e9

@@ -67,8 +67,8 @@ def test_a_second_report_changes_nothing(run_dir, root):
     assert texts == {path: path.read_text() for path in root.rglob("*.md")}
 
 
-def test_the_table_of_a_ladder(tmp_path, root):
-    write_csv(tmp_path, columns.SUMMARY, [
+def test_the_table_of_a_ladder(run_of, root):
+    rewrite(run_of([
         summary_row("blocked", 8.0, speedup_vs_serial=1, percent_of_roof=2),
         summary_row("blocked", 32.0, problem="q", speedup_vs_serial=1, percent_of_roof=8),
         summary_row("simd_avx2", 4.0, technique="simd", builds_on="blocked", speedup_vs_serial=2),
@@ -76,8 +76,7 @@ def test_the_table_of_a_ladder(tmp_path, root):
                     speedup_vs_serial=8, speedup_vs_vendor=0.5),
         summary_row("openmp", 2.0, technique="openmp", builds_on="simd", threads=2,
                     speedup_vs_serial=4),
-        summary_row("mkl", 0, technique="vendor", status="unavailable", median_s="")])
-    rewrite(load_run(tmp_path), root)
+        summary_row("mkl", 0, technique="vendor", status="unavailable", median_s="")]), root)
     text = (root / "kernels/matmul/README.md").read_text()
     assert table_row(text, "rung") == ["rung", "builds on", "on", "gain", "over serial",
                                        "over vendor", "of roof", "problems"]
@@ -133,50 +132,47 @@ def test_every_block_of_the_documents_is_what_a_published_run_gives():
     assert not left
 
 
-def test_the_best_rung_of_the_summary_has_most_problems_before_most_gain(tmp_path, root):
-    write_csv(tmp_path, columns.SUMMARY, [
+def test_the_best_rung_of_the_summary_has_most_problems_before_most_gain(run_of, root):
+    rewrite(run_of([
         summary_row("serial", 8.0, speedup_vs_serial=1),
         summary_row("serial", 8.0, problem="q", speedup_vs_serial=1),
         summary_row("general", 4.0, speedup_vs_serial=2, builds_on="serial"),
         summary_row("general", 4.0, problem="q", speedup_vs_serial=2, builds_on="serial"),
         summary_row("special", 1.0, speedup_vs_serial=8, builds_on="serial"),
-        summary_row("library", 1.0, technique="vendor", speedup_vs_serial=8)])
-    rewrite(load_run(tmp_path), root)
+        summary_row("library", 1.0, technique="vendor", speedup_vs_serial=8)]), root)
     assert table_row((root / "README.md").read_text(), "matmul", "1 thread", "`general`")[3] \
         == "2.00x"
 
 
-def test_a_serial_loop_that_runs_more_problems_is_not_the_best_of_the_summary(tmp_path, root):
-    write_csv(tmp_path, columns.SUMMARY, [
+def test_a_serial_loop_that_runs_more_problems_is_not_the_best_of_the_summary(run_of, root):
+    rewrite(run_of([
         summary_row("serial", 8.0, technique="serial", speedup_vs_serial=1),
         summary_row("serial", 8.0, technique="serial", problem="q", speedup_vs_serial=1),
-        summary_row("special", 1.0, technique="simd", speedup_vs_serial=8, builds_on="serial")])
-    rewrite(load_run(tmp_path), root)
+        summary_row("special", 1.0, technique="simd", speedup_vs_serial=8, builds_on="serial")]),
+        root)
     assert table_row((root / "README.md").read_text(), "matmul", "1 thread", "`special`")[3] \
         == "8.00x"
 
 
-def test_each_precision_has_its_best_rung_in_the_summary(tmp_path, root):
+def test_each_precision_has_its_best_rung_in_the_summary(run_of, root):
     of = [{"primitive": "low_precision", "direction": name, "precision": name}
           for name in ("bf16", "int8")]
-    write_csv(tmp_path, columns.SUMMARY, [
+    rewrite(run_of([
         *(summary_row("serial", 8.0, speedup_vs_serial=1, **precision) for precision in of),
         *(summary_row("packed", 4.0, speedup_vs_serial=2, **precision) for precision in of),
-        summary_row("amx", 1.0, speedup_vs_serial=8, **of[1])])
-    rewrite(load_run(tmp_path), root)
+        summary_row("amx", 1.0, speedup_vs_serial=8, **of[1])]), root)
     text = (root / "README.md").read_text()
     assert table_row(text, "low_precision bf16", "1 thread", "`packed`")[3] == "2.00x"
     assert table_row(text, "low_precision int8", "1 thread", "`amx`")[3] == "8.00x"
 
 
 @pytest.mark.parametrize("apart", [{"prepacked": "yes"}, {"precision": "bf16"}])
-def test_a_rung_with_packed_weights_or_rounded_operands_is_not_the_best_of_the_summary(
-        tmp_path, root, apart):
-    write_csv(tmp_path, columns.SUMMARY, [
+def test_a_rung_with_packed_weights_or_rounded_operands_is_not_the_best_of_the_summary(run_of, root,
+                                                                                       apart):
+    rewrite(run_of([
         summary_row("serial", 1.0, speedup_vs_serial=1, prepacked="no"),
         summary_row("packed", 0.5, speedup_vs_serial=2, prepacked="no"),
-        summary_row("apart", 0.25, speedup_vs_serial=4, **apart)])
-    rewrite(load_run(tmp_path), root)
+        summary_row("apart", 0.25, speedup_vs_serial=4, **apart)]), root)
     text = (root / "README.md").read_text()
     assert table_row(text, "matmul", "1 thread", "`packed`")[3] == "2.00x"
 
@@ -238,23 +234,21 @@ def test_the_command(run_dir, root, capsys):
     assert "README.md:1: " in capsys.readouterr().err
 
 
-def test_a_thread_sweep_is_a_line_for_each_pair_and_a_column_for_each_network(tmp_path):
-    write_csv(tmp_path, columns.STEP, [
+def test_a_thread_sweep_is_a_line_for_each_pair_and_a_column_for_each_network(run_of):
+    text = sweep(run_of(step=[
         total(network, "openmp", seconds, threads, mode=mode)
         for network, mode, threads, seconds in (
             ("mlp", "inter=1", 1, 0.008), ("mlp", "inter=2", 1, 0.004),
             ("mlp", "inter=1", 2, 0.002), ("mnist_cnn", "inter=1", 1, 0.09),
-            ("mnist_cnn", "single", 2, 0.01))])
-    text = sweep(load_run(tmp_path))
+            ("mnist_cnn", "single", 2, 0.01))]))
     assert table_row(text, "operations at once")[2:] == ["mlp, `openmp`", "mnist_cnn, `openmp`"]
     assert table_row(text, "1", "1")[2:] == ["8.00 (1.00x)", "90.0 (1.00x)"]
     assert table_row(text, "1", "2")[2:] == ["2.00 (4.00x)", "–"]
     assert table_row(text, "2", "1")[2:] == ["4.00 (2.00x)", "–"]
 
 
-def test_the_fastest_mode_of_a_peer_is_compared_with_best(tmp_path):
-    write_csv(tmp_path, columns.STEP, [total(seconds=0.002)])
-    assert peers(load_run(tmp_path)) is None
+def test_the_fastest_mode_of_a_peer_is_compared_with_best(run_of, tmp_path):
+    assert peers(run_of(step=[total(seconds=0.002)])) is None
     write_json(tmp_path / "peers/environment.json", rounds=3, pytorch="2.9")
     write_csv(tmp_path / "peers", columns.STEP, [
         total(seconds=0.002), total(use="vendor", seconds=0.004),
@@ -266,10 +260,9 @@ def test_the_fastest_mode_of_a_peer_is_compared_with_best(tmp_path):
     assert text.count("| mlp ") == 1
 
 
-def test_data_parallel_steps_beside_those_of_a_peer(tmp_path):
+def test_data_parallel_steps_beside_those_of_a_peer(run_of, tmp_path):
     write_json(tmp_path / "environment.json")
-    write_csv(tmp_path, columns.STEP, [])
-    assert data_parallel_peers(load_run(tmp_path)) is None
+    assert data_parallel_peers(run_of(step=[])) is None
     folder = tmp_path / "modes/peers"
     write_json(folder / "environment.json", rounds=5, pytorch="2.9")
     kinds = dict.fromkeys(("threads", "ranks", "batch", "rounds"), "integer") \

@@ -3,7 +3,6 @@ libraries."""
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import pytest
@@ -13,16 +12,11 @@ from plots.data.reading import load_run
 from plots.tables import blocks
 from run_folder import write_json
 from scripts import simulate
+from tests.columns import described
+from tests.commands import read_csv, write_csv
 
 RUNGS = {"gather_broadcast": ("mpi", 40.0), "ring": ("mpi", 4.0), "by_model": ("mpi", 3.0),
          "mpi_allreduce": ("vendor", 8.0), "mpi_iallreduce": ("vendor", 2.0)}
-
-
-def write(folder: Path, name: str, columns: list[str], rows: list[dict]) -> None:
-    with (folder / f"{name}.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 @pytest.fixture
@@ -45,7 +39,7 @@ def simulated(tmp_path: Path) -> Path:
                                   "all_reduce_s": seconds, "step_s": compute + seconds,
                                   "efficiency": compute / (compute + seconds)})
     for name, lines in (("simulation", rows), ("scaling", steps)):
-        write(folder, name, [column[0] for column in simulate.COLUMNS[name]], lines)
+        write_csv(folder / f"{name}.csv", lines, [column[0] for column in simulate.COLUMNS[name]])
     write_json(folder / "columns.json", tables={
         name: [dict(zip(("name", "type"), column)) for column in columns]
         for name, columns in simulate.COLUMNS.items()})
@@ -87,14 +81,13 @@ def test_other_libraries_beside_our_fastest_rung(tmp_path: Path):
     (tmp_path / "summary.csv").write_text("")
     kinds = {"library": "text", "ranks": "integer", "bytes": "integer", "median_s": "number",
              "status": "text"}
-    write_json(folder / "columns.json", tables={"peers_all_reduce": [
-        {"name": name, "type": kind} for name, kind in kinds.items()]})
+    write_json(folder / "columns.json", tables={"peers_all_reduce": described(kinds)})
     times = {"stepladder shared_window_avx2": 1e-6, "stepladder shared_window_copy_avx2": 4e-6,
              "gloo": 8e-6, "MPICH": 2e-6}
-    write(folder, "peers_all_reduce", list(kinds), [
+    write_csv(folder / "peers_all_reduce.csv", [
         *({"library": name, "ranks": 2, "bytes": 4096, "median_s": time, "status": "ok"}
           for name, time in times.items()),
-        {"library": "oneCCL", "ranks": 2, "bytes": 4096, "status": "unavailable"}])
+        {"library": "oneCCL", "ranks": 2, "bytes": 4096, "status": "unavailable"}], kinds)
     block = blocks.known_blocks(load_run(tmp_path, ()), ())["all-reduce-peers"](tmp_path)
     assert block is not None
     assert "**2 ranks**" in block
@@ -104,9 +97,7 @@ def test_other_libraries_beside_our_fastest_rung(tmp_path: Path):
 
 
 def test_the_last_screen_names_the_rung_that_ran(simulated: Path):
-    with (simulated / "scaling.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
     said: list[str] = []
-    simulate.print_scaling(rows, said.append)
+    simulate.print_scaling(read_csv(simulated / "scaling.csv"), said.append)
     lines = [line.split() for line in said if "mnist_cnn" in line]
     assert len(lines) == 4 and {line[3] for line in lines} == {"ring"}

@@ -6,11 +6,11 @@ import re
 import pytest
 
 from plots.data.numbers import MISSING
-from plots.data.reading import load_run, read_tables
+from plots.data.reading import load_run
 from plots.data.steps import baseline, configurations, thread_sweep
 from plots.data.trainings import split_trainings
 from plots.page import first_screen, then_and_now
-from run_folder import csv_text, row, write_csv
+from run_folder import row, write_documented
 from tests import columns
 
 
@@ -26,10 +26,9 @@ def total(use: str, seconds: float, **where) -> list[str]:
 
 
 @pytest.fixture
-def configurations_of(tmp_path):
+def configurations_of(run_of):
     def make(*rows):
-        write_csv(tmp_path, columns.STEP, list(rows))
-        return configurations(load_run(tmp_path).step)
+        return configurations(run_of(step=list(rows)).step)
     return make
 
 
@@ -41,22 +40,12 @@ def test_rows_of_a_phase_add_up_and_the_total_is_its_own_row(configurations_of):
     assert (found.total_s, found.predicted_s) == (8, 4)
 
 
-def write_a_sweep(folder, **values):
-    """step.csv with the columns of a total row, which the published run is older than."""
-    described = json.loads(columns.JSON)
-    for name in ("ci_low_s", "ci_high_s", "processor_load"):
-        if name not in [column["name"] for column in described["tables"]["step"]]:
-            described["tables"]["step"].append({"name": name, "type": "number", "meaning": name})
-    (folder / "columns.json").write_text(json.dumps(described))
-    table = read_tables(folder)["step"]
-    values |= {"network": "mnist_cnn", "use": "best", "mode": "inter=2", "threads": 2, "ranks": 1,
-               "device": "cpu",
-               "layer": "total", "phase": "total", "variant": "", "predicted_s": 0.006}
-    (folder / table.file).write_text(csv_text(table, [row(table, **values)]))
-
-
 def test_a_total_has_its_interval_and_the_load_of_the_processors(tmp_path):
-    write_a_sweep(tmp_path, median_s=0.008, ci_low_s=0.0075, ci_high_s=0.0082, processor_load=93.6)
+    (tmp_path / "columns.json").write_text(columns.JSON)
+    write_documented(tmp_path, "step", [
+        {"network": "mnist_cnn", "use": "best", "mode": "inter=2", "threads": 2, "ranks": 1,
+         "device": "cpu", "layer": "total", "phase": "total", "predicted_s": 0.006,
+         "median_s": 0.008, "ci_low_s": 0.0075, "ci_high_s": 0.0082, "processor_load": 93.6}])
     run = load_run(tmp_path)
     found, = thread_sweep(run.step)
     assert found.interval_s == (0.0075, 0.0082) and found.processor_load == 93.6
@@ -102,11 +91,10 @@ def test_a_new_mode_or_a_decreasing_step_starts_another_training():
         == [[1, 2], [1, 2, 3], [1]]
 
 
-def test_a_thread_sweep_is_separate_from_the_other_steps(tmp_path):
-    write_csv(tmp_path, columns.STEP, [
+def test_a_thread_sweep_is_separate_from_the_other_steps(run_of):
+    step_rows = run_of(step=[
         total("openmp", 5, threads=2), total("openmp", 4, mode="inter=1"),
-        total("openmp", 3, threads=2, mode="inter=2")])
-    step_rows = load_run(tmp_path).step
+        total("openmp", 3, threads=2, mode="inter=2")]).step
     assert [c.total_s for c in configurations(step_rows)] == [5]
     assert [(c.operations_at_once, c.resource.threads, c.total_s)
             for c in thread_sweep(step_rows)] == [(1, 1, 4), (2, 2, 3)]

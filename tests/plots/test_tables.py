@@ -28,8 +28,8 @@ def section(text: str, heading: str) -> str:
     return text.split(f"{heading}\n", 1)[1].split("\n#", 1)[0]
 
 
-def test_speedups_at_every_thread_count_and_counts_of_rows(tmp_path):
-    write_csv(tmp_path, columns.SUMMARY, [
+def test_speedups_at_every_thread_count_and_counts_of_rows(run_of):
+    text = render(run_of([
         summary_row("serial", 8.0, speedup_vs_serial=1, speedup_vs_vendor=0.25),
         summary_row("serial", 8.0, problem="q", speedup_vs_serial=1,
                     reason="noisy: 95 % interval spans 30 % of the median"),
@@ -39,8 +39,7 @@ def test_speedups_at_every_thread_count_and_counts_of_rows(tmp_path):
                     speedup_vs_vendor=1.25),
         summary_row("broken", 0, median_s="", status="failed", reason="wrong tail"),
         summary_row("mkl", 0, technique="vendor", median_s="", status="unavailable",
-                    reason="not found")])
-    text = render(load_run(tmp_path))
+                    reason="not found")]))
     # variant, technique, over serial on 1 and 2, over vendor on 1 and 2, then the counts
     assert table_row(text, "`openmp`") == ["`openmp`", "openmp", "4.00x", "16.0x", "0.50x", "1.25x",
                                          "3", "0", "0", "0", "0"]
@@ -52,11 +51,10 @@ def test_speedups_at_every_thread_count_and_counts_of_rows(tmp_path):
     assert table_row(section(text, "## Unavailable"), "matmul")[1:] == ["`mkl`", "1", "not found"]
 
 
-def test_a_variant_that_cannot_run_here_is_named_once(tmp_path):
-    write_csv(tmp_path, columns.SUMMARY, [
+def test_a_variant_that_cannot_run_here_is_named_once(run_of):
+    text = render(run_of([
         unavailable_row("matmul", "cublas", "vendor"),
-        summary_row("serial", 8.0, speedup_vs_serial=1)])
-    text = render(load_run(tmp_path))
+        summary_row("serial", 8.0, speedup_vs_serial=1)]))
     assert text.count("`cublas`") == 1
     assert table_row(section(text, "## Unavailable"), "matmul")[1:] \
         == ["`cublas`", "1", "cublas was not found"]
@@ -86,11 +84,10 @@ def test_every_table_has_as_many_cells_in_every_line(run_dir):
         assert {line.count("|") for line in block} == {block[0].count("|")}
 
 
-def test_the_speedup_of_a_step_is_that_over_the_baseline(tmp_path):
-    write_csv(tmp_path, columns.STEP, [
+def test_the_speedup_of_a_step_is_that_over_the_baseline(run_of):
+    run = run_of(step=[
         total(use="serial", seconds=0.008, predicted_s=0.008),
         total(use="best", seconds=0.002, predicted_s=0.001)])
-    run = load_run(tmp_path)
     line = table_row(section(render(run), "## Training step of mlp"), "`best`")
     assert line[-3:] == ["1.00", "2.00x", "4.00x"]  # plans alone, step / alone, over serial
     line, = [line for line in blocks.steps(run).splitlines() if "`best`" in line]
@@ -136,15 +133,13 @@ def test_the_peak_without_a_name_is_that_of_the_widest_set(tmp_path, isa, value,
     assert peak_of_each(load_run(tmp_path)) == found
 
 
-def test_markdown_in_a_reason_stays_in_its_cell(tmp_path):
-    write_csv(tmp_path, columns.SUMMARY,
-              [summary_row("broken", 0, median_s="", status="failed", reason="a | b\nc")])
-    assert "| matmul | `broken` | 1 | a \\| b c |" in render(load_run(tmp_path))
+def test_markdown_in_a_reason_stays_in_its_cell(run_of):
+    run = run_of([summary_row("broken", 0, median_s="", status="failed", reason="a | b\nc")])
+    assert "| matmul | `broken` | 1 | a \\| b c |" in render(run)
 
 
-def test_a_run_without_results_yet(tmp_path):
-    write_csv(tmp_path, columns.SUMMARY, [])
-    assert "0 rows" in render(load_run(tmp_path))
+def test_a_run_without_results_yet(run_of):
+    assert "0 rows" in render(run_of([]))
 
 
 def test_errors_have_an_exit_status_and_no_traceback(tmp_path, capsys):
