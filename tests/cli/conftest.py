@@ -3,18 +3,21 @@
 STEPLADDER names the program (build/stepladder without it).
 """
 
-import csv
 import json
 import os
 import shutil
 import signal
 import subprocess
-import time
+import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.commands import ROOT, check, execute, read_csv, wait_until
+from tests.stripes import write_stripes
+
+sys.path.insert(0, str(ROOT / "scripts"))  # tests import some of them
+
 HAS_BF16 = "avx512_bf16" in Path("/proc/cpuinfo").read_text()
 HAS_VNNI = "avx512_vnni" in Path("/proc/cpuinfo").read_text()
 
@@ -30,25 +33,22 @@ TINY_NETWORK = {
         {"type": "fully_connected", "name": "fc", "outputs": 3}, {"type": "softmax_cross_entropy"}],
     "optimizer": {"type": "sgd", "learning_rate": 0.1}}
 
+ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+               "OMP_NUM_THREADS": "2"}
+
 # Short, and on one thread.
 QUICK = ("--threads", "1", "--repetitions", "7", "--budget", "0.02")
 
 
-def read_csv(path):
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def wait_for_rows(run, process, count=1):
     """Until summary.csv has so many rows."""
-    end = time.monotonic() + 120
-    while True:
+    def has_rows():
         has_ended = process.poll() is not None
         if (run / "summary.csv").exists() and len(read_csv(run / "summary.csv")) >= count:
-            return
+            return True
         assert not has_ended, process.communicate()
-        assert time.monotonic() < end, "no row was written"
-        time.sleep(0.05)
+
+    assert wait_until(has_rows, 120), "no row was written"
 
 
 @pytest.fixture
@@ -85,25 +85,38 @@ class Program:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
 
         options.setdefault("preexec_fn", reset)
-        variables = {
-            **os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-            "OMP_NUM_THREADS": "2", **(environment or {})}
+        variables = os.environ | ENVIRONMENT | (environment or {})
+        options.setdefault("stdout", subprocess.PIPE)
         return subprocess.Popen(
             [*launcher, str(self.path), *map(str, arguments)], text=True, start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={
+            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env={
                 name: value for name, value in variables.items() if value is not None}, **options)
 
-    def __call__(self, *arguments, timeout=180, **options):
+    def __call__(self, *arguments, status=0, error=(), lines=None, timeout=180, **options):
+        """Runs it to its end and checks how it ended: see check()."""
         process = self.start(*arguments, **options)
         try:
             stdout, stderr = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             raise
-        return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+        return check(subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr),
+                     status, error, lines)
 
     def is_built_with(self, what):
         return f"built without {what}" not in self("list").stdout
+
+
+class Command:
+    """A subcommand that writes a table of the folder `run`: gives how it ended, and the rows that
+    the table has then."""
+
+    def __init__(self, program, run, table, *fixed):
+        self.program, self.run, self.table, self.fixed = program, run, run / table, fixed
+
+    def __call__(self, *arguments, **options):
+        done = self.program(*self.fixed, *arguments, "--out", self.run, **options)
+        return done, read_csv(self.table) if self.table.exists() else []
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -141,10 +154,8 @@ def finished_run(program_path, tmp_path_factory):
     suite = folder / "tiny.csv"
     suite.write_text(TINY_SUITE)
     run = folder / "run"
-    done = Program(program_path)("bench", "matmul", "--variant", TINY_VARIANTS, "--suite-file",
-                                 suite, *QUICK, "--out", run,
-                                 environment={"STEPLADDER_CEILINGS": None})
-    assert done.returncode == 0, done.stderr
+    Program(program_path)("bench", "matmul", "--variant", TINY_VARIANTS, "--suite-file", suite,
+                          *QUICK, "--out", run, environment={"STEPLADDER_CEILINGS": None})
     return Path(shutil.copytree(run, kept)) if kept else run
 
 
@@ -154,14 +165,17 @@ def stepladder(program_path):
 
 
 @pytest.fixture
+def bench(stepladder, tmp_path):
+    return Command(stepladder, tmp_path / "run", "summary.csv", "bench")
+
+
+@pytest.fixture
 def mpirun(stepladder):
     """The command that starts a number of ranks, more than cores if need be."""
     path = shutil.which("mpirun")
     if path is None or not stepladder.is_built_with("MPI"):
         pytest.skip("no MPI on this machine")
-    version = subprocess.run([path, "--version"], capture_output=True, text=True,
-                             check=False).stdout
-    if "Open MPI" not in version:
+    if "Open MPI" not in execute(path, "--version", status=None).stdout:
         pytest.skip("mpirun is not Open MPI's")
     return lambda ranks: [path, "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np",
                           str(ranks)]
@@ -173,14 +187,12 @@ def preloaded(tmp_path, program_path):
     must come first."""
     before = []
     if has_address_sanitizer(program_path):
-        before = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True,
-                                text=True, check=True).stdout.split()
+        before = execute("gcc", "-print-file-name=libasan.so").stdout.split()
 
     def library(source):
         (tmp_path / "preloaded.c").write_text(source)
-        subprocess.run([
-            "gcc", "-shared", "-fPIC", "-O1", "-o", tmp_path / "preloaded.so",
-            tmp_path / "preloaded.c", "-ldl"], check=True)
+        execute("gcc", "-shared", "-fPIC", "-O1", "-o", tmp_path / "preloaded.so",
+                tmp_path / "preloaded.c", "-ldl")
         return ":".join([*before, str(tmp_path / "preloaded.so")])
     return library
 
@@ -190,10 +202,15 @@ def shared_object(tmp_path):
     """Compiles functions of bench/plugin.h, or others."""
     def compile_it(source, name="libmine.so"):
         (tmp_path / "source.cpp").write_text(source)
-        subprocess.run(["c++", "-O2", "-shared", "-fPIC", f"-I{ROOT / 'bench'}",
-                        tmp_path / "source.cpp", "-o", tmp_path / name], check=True)
+        execute("c++", "-O2", "-shared", "-fPIC", f"-I{ROOT / 'bench'}", tmp_path / "source.cpp",
+                "-o", tmp_path / name)
         return tmp_path / name
     return compile_it
+
+
+@pytest.fixture
+def stripes(tmp_path):
+    return write_stripes(tmp_path / "stripes", 200, 55)
 
 
 @pytest.fixture

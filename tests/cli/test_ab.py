@@ -1,18 +1,13 @@
 """make ab: turns, budgets, what is merged, and its verdicts on programs whose times are known."""
 
-import csv
 import json
 import random
-import stat
-import subprocess
 import sys
 
 import pytest
 
-from conftest import ROOT
-
-sys.path.insert(0, str(ROOT / "scripts"))
-import ab  # noqa: E402
+import ab
+from tests.commands import ROOT, execute, read_csv, write_csv, write_script
 
 # Times of two problems of one rung: a drift of the machine between processes, noise, and the
 # program's own factor.
@@ -56,28 +51,20 @@ def columns():
 @pytest.fixture
 def program(tmp_path, columns, program_path):
     def make(name, factor=1.0, seed=1, sigma=0.004, status="ok"):
-        folder = tmp_path / name
-        folder.mkdir()
-        path = folder / "stepladder"
-        path.write_text(
-            FAKE.format(python=sys.executable, log=str(tmp_path / "log"), factor=factor, seed=seed,
-                        sigma=sigma, program=str(program_path), columns=columns, name=name,
-                        status=status))
-        path.chmod(path.stat().st_mode | stat.S_IXUSR)
-        return path
+        return write_script(tmp_path / name / "stepladder", FAKE.format(
+            python=sys.executable, log=str(tmp_path / "log"), factor=factor, seed=seed,
+            sigma=sigma, program=str(program_path), columns=columns, name=name, status=status))
     return make
 
 
-def run(base, new, *more, limit=0.5):
-    return subprocess.run([
-        sys.executable, ROOT / "scripts/ab.py", "--base", base, "--program", new, "--limit",
-        str(limit), *more, "--", "matmul", "--suite", "quick"], capture_output=True, text=True)
+def run(base, new, *more, limit=0.5, **expected):
+    return execute(sys.executable, ROOT / "scripts/ab.py", "--base", base, "--program", new,
+                   "--limit", limit, *more, "--", "matmul", "--suite", "quick", **expected)
 
 
 def test_a_slower_program_is_found_and_the_order_rotates(program, tmp_path):
     old, new = program("old"), program("new", factor=1.03)
-    done = run(old.parent, new, "--out", tmp_path / "kept")
-    assert done.returncode == 1, done.stdout + done.stderr
+    done = run(old.parent, new, "--out", tmp_path / "kept", status=1)
     assert "matmul forward one packed t1 r1" in done.stdout and done.stdout.count(
         "SLOWER") == 3  # two rows, one rung
     calls = [line.split()[0] for line in (tmp_path / "log").read_text().splitlines()]
@@ -87,36 +74,31 @@ def test_a_slower_program_is_found_and_the_order_rotates(program, tmp_path):
     assert all("--resume" in line for line in lines[2:]) and not any("--resume" in line
                                                                      for line in lines[:2])
     # The repetitions are kept: the pair is the visit, those that were disturbed are left out.
-    with open(tmp_path / "kept/old/samples.csv") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_csv(tmp_path / "kept/old/samples.csv")
     assert {row["visit"] for row in rows} >= {"0", "1", "2", "3", "4"}
     assert all(row["marked"] == "" for row in rows)
     assert sum(row["visit"] == "0" for row in rows) == 8
-    refused = run(old.parent, new, "--out", tmp_path / "kept")
-    assert refused.returncode == 2 and "is there already" in refused.stderr
+    run(old.parent, new, "--out", tmp_path / "kept", status=2, error="is there already")
 
 
 def test_a_program_against_itself_is_the_same(program):
     done = run(program("old").parent, program("new"))
-    assert done.returncode == 0, done.stdout
     assert "0 slower, 0 faster, 2 the same within 2 %, 0 cannot be told" in done.stdout
 
 
 def test_a_rung_that_fails_in_the_new_program_is_an_error(program):
-    done = run(program("old").parent, program("new", status="failed"))
-    assert done.returncode == 1
-    assert "make ab: FAILED: all of 2 rows; packed: it is wrong" in done.stderr
+    run(program("old").parent, program("new", status="failed"), status=1,
+        error="make ab: FAILED: all of 2 rows; packed: it is wrong")
 
 
 def test_what_is_no_program_is_refused(program, tmp_path):
     new = program("new")
-    unknown = run("no-such-commit", new)
-    assert unknown.returncode == 2 and "neither a commit nor a build folder" in unknown.stderr
+    run("no-such-commit", new, status=2, error="neither a commit nor a build folder")
     (tmp_path / "empty").mkdir()
-    assert "holds no program stepladder" in run(tmp_path / "empty", new).stderr
-    assert "expected seconds above 0" in run(new.parent, new, limit=0).stderr
+    run(tmp_path / "empty", new, status=2, error="holds no program stepladder")
+    run(new.parent, new, limit=0, status=2, error="expected seconds above 0")
     new.write_text("#!/bin/sh\necho no suite >&2; exit 3\n")
-    assert "ended with status 3: no suite" in run(new.parent, new).stderr
+    run(new.parent, new, status=2, error="ended with status 3: no suite")
 
 
 def test_the_budget_fills_the_time():
@@ -128,14 +110,10 @@ def test_the_budget_fills_the_time():
 
 
 def test_a_row_that_was_mostly_disturbed_keeps_all(tmp_path, columns):
-    with open(tmp_path / "samples.csv", "w", newline="") as file:
-        writer = csv.DictWriter(file, columns, restval="", lineterminator="\n")
-        writer.writeheader()
-        for variant, marks in (("a", ["", "x", "x"]), ("b", ["", "", "x"])):
-            for i, mark in enumerate(marks):
-                writer.writerow({
-                    "primitive": "matmul", "variant": variant, "repetition": i, "seconds": 1,
-                    "marked": mark})
+    write_csv(tmp_path / "samples.csv", [
+        {"primitive": "matmul", "variant": variant, "repetition": i, "seconds": 1, "marked": mark}
+        for variant, marks in (("a", ["", "x", "x"]), ("b", ["", "", "x"]))
+        for i, mark in enumerate(marks)], columns)
     found = list(ab.repetitions(tmp_path, 7))
     assert [row["variant"] for row in found] == ["a"] * 3 + ["b"] * 2
     assert {(row["visit"], row["marked"]) for row in found} == {(7, "")}
@@ -147,30 +125,23 @@ def write_runs(folder, columns, draw, factor, pairs=18, sigma=0.02):
     machine = [draw.gauss(0, 0.1) for _ in range(pairs)]
     for side, slower in (("old", 1.0), ("new", factor)):
         (folder / side).mkdir(parents=True)
-        with open(folder / side / "samples.csv", "w", newline="") as file:
-            writer = csv.DictWriter(file, columns, restval="", lineterminator="\n")
-            writer.writeheader()
-            for pair in range(pairs):
-                for variant in ("a", "b"):
-                    for problem in "pqr":
-                        seconds = (1 + machine[pair]) * (1 + draw.gauss(0, sigma)) * (
-                            slower if variant == "a" else 1)
-                        writer.writerow({
-                            "primitive": "matmul", "direction": "forward", "variant": variant,
-                            "problem": problem, "threads": 1, "ranks": 1, "repetition": pair,
-                            "visit": pair, "seconds": abs(seconds)})
+        write_csv(folder / side / "samples.csv", [
+            {"primitive": "matmul", "direction": "forward", "variant": variant,
+             "problem": problem, "threads": 1, "ranks": 1, "repetition": pair, "visit": pair,
+             "seconds": abs((1 + machine[pair]) * (1 + draw.gauss(0, sigma))
+                            * (slower if variant == "a" else 1))}
+            for pair in range(pairs) for variant in "ab" for problem in "pqr"], columns)
 
 
 @pytest.mark.parametrize("factor", [1.0, 1.03])
-def test_three_percent_are_found_and_equal_programs_are_not_different(tmp_path, columns,
-                                                                      program_path, factor):
+def test_three_percent_are_found_and_equal_programs_are_not_different(tmp_path, columns, stepladder,
+                                                                      factor):
     draw, called, wrong = random.Random(1), 0, 0
     for trial in range(100):
         folder = tmp_path / str(trial)
         write_runs(folder, columns, draw, factor)
-        done = subprocess.run([
-            program_path, "compare", folder / "old", folder / "new", "--paired", *ab.JUDGED,
-            "--json"], capture_output=True, text=True)
+        done = stepladder("compare", folder / "old", folder / "new", "--paired", *ab.JUDGED,
+                          "--json", status=None)
         result = json.loads(done.stdout)
         verdicts = {(row["variant"], row["verdict"]) for row in result["rows"] + result["rungs"]}
         called += ("a", "slower") in verdicts

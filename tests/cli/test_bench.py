@@ -6,12 +6,12 @@ import math
 import os
 import re
 import shlex
-import subprocess
 import sys
 
 import pytest
 
-from conftest import QUICK, ROOT, read_csv
+from conftest import QUICK
+from tests.commands import ROOT, execute, read_csv
 
 KEY = ("primitive", "direction", "variant", "suite", "problem", "threads", "ranks", "cache")
 
@@ -96,30 +96,27 @@ def test_a_row_of_a_library_names_its_version(finished_run):
     assert rows and all(re.match(r"BLIS \d+\.\d+", row["reason"]) for row in rows)
 
 
-def test_a_run_of_few_problems_ends_with_a_table_of_each(stepladder, tmp_path):
-    out = tmp_path / "run"
-    done = stepladder("bench", "matmul", "--shape", "20x30x40", "--variant",
-                      "serial_i??,blocked_o3,simd,blis,summa", *QUICK, "--out", out, "--resume")
-    assert done.returncode == 0, done.stderr
+def test_a_run_of_few_problems_ends_with_a_table_of_each(bench):
+    done, rows = bench("matmul", "--shape", "20x30x40", "--variant",
+                       "serial_i??,blocked_o3,simd,blis,summa", *QUICK, "--resume")
     lines = done.stdout.splitlines()
     at = lines.index("matmul forward 20x30x40")
     labels = re.split("  +", lines[at + 1].strip())
     assert labels[:8] == ["variant", "threads", "median", "95 % interval", "GFLOP/s", "over first",
                           "over compiler", "over library"]
     table = {line.split()[0]: line for line in lines[at + 2:lines.index("", at)]}
-    rows = [row for row in read_csv(out / "summary.csv") if row["status"] == "ok"]
-    assert list(table) == [row["variant"] for row in rows] and "serial_ijk" in table
-    for row in rows:
+    ok = [row for row in rows if row["status"] == "ok"]
+    assert list(table) == [row["variant"] for row in ok] and "serial_ijk" in table
+    for row in ok:
         over = float(row["speedup_vs_vendor"])
         assert f"{over:.2f}x" in table[row["variant"]] or f"{over:.3g}x" in table[row["variant"]]
     assert any("unavailable: its product is of several processes" in line for line in lines)
 
 
-def test_a_run_of_many_problems_ends_with_means(stepladder, tmp_path):
+def test_a_run_of_many_problems_ends_with_means(bench):
     shapes = [word for n in range(5) for word in ("--shape", f"{20 + n}x30x40")]
-    arguments = ("bench", "matmul", *shapes, "--variant", "serial_ikj,simd_sse42", *QUICK[:2],
-                 "--repetitions", "3", "--budget", "0.005")
-    done = stepladder(*arguments, "--out", tmp_path / "run", "--resume")
+    done, _ = bench("matmul", *shapes, "--variant", "serial_ikj,simd_sse42", *QUICK[:2],
+                    "--repetitions", "3", "--budget", "0.005", "--resume")
     lines = done.stdout.splitlines()
     at = lines.index("matmul, geometric means over the problems")
     assert [line.split()[:3] for line in lines[at + 2:at + 4]] == [
@@ -135,15 +132,18 @@ def test_a_run_prints_json_or_no_tables_if_asked(stepladder, tmp_path):
     assert "1 rows ok" in done.stderr
     done = stepladder(*arguments, "--quiet", "--out", tmp_path / "quiet")
     assert done.stdout.startswith("1 rows ok")
-    done = stepladder(*arguments, "--quiet", "--json", "--out", tmp_path / "none")
-    assert done.returncode == 2 and not (tmp_path / "none").exists()
+    stepladder(*arguments, "--quiet", "--json", "--out", tmp_path / "none", status=2)
+    assert not (tmp_path / "none").exists()
+
+
+def of_row(samples, row):
+    return [s for s in samples if (s["variant"], s["problem"]) == (row["variant"], row["problem"])]
 
 
 def test_every_repetition_is_kept(finished_run):
     samples = read_csv(finished_run / "samples.csv")
     for row in read_csv(finished_run / "summary.csv"):
-        own = [
-            s for s in samples if (s["variant"], s["problem"]) == (row["variant"], row["problem"])]
+        own = of_row(samples, row)
         if row["status"] != "ok":
             assert not own
             continue
@@ -157,10 +157,8 @@ def test_every_repetition_is_kept(finished_run):
         assert len(own) >= int(row["repetitions"])
         undisturbed = sum(not s["marked"] for s in own)
         assert int(row["repetitions"]) in (undisturbed, len(own))
-    names = [
-        run["name"]
-        for run in json.loads((finished_run / "benchmark.json").read_text())["benchmarks"]]
-    assert len(names) == len(samples)
+    records = json.loads((finished_run / "benchmark.json").read_text())["benchmarks"]
+    assert len(records) == len(samples) and all("name" in record for record in records)
 
 
 def expect_most_within_three(pairs):
@@ -197,8 +195,7 @@ def test_the_median_of_a_row_lies_within_its_own_repetitions(finished_run):
     samples = read_csv(finished_run / "samples.csv")
     for row in read_csv(finished_run / "summary.csv"):
         if row["status"] == "ok":
-            own = [float(s["seconds"]) for s in samples
-                   if (s["variant"], s["problem"]) == (row["variant"], row["problem"])]
+            own = [float(s["seconds"]) for s in of_row(samples, row)]
             assert min(own) * 0.999 <= float(row["median_s"]) <= max(own) * 1.001, row["variant"]
 
 
@@ -208,18 +205,14 @@ def test_a_rows_repeat_command_repeats_that_row_alone(stepladder, finished_run, 
         out = tmp_path / row["variant"]
         program, *arguments = shlex.split(row["repeat_command"])
         assert program == "build/stepladder"
-        done = stepladder(*arguments, *QUICK[2:], "--out", out)
-        assert done.returncode == 0, done.stderr
+        stepladder(*arguments, *QUICK[2:], "--out", out)
         assert [key_of(again) for again in read_csv(out / "summary.csv")] == [key_of(row)]
 
 
-def test_several_suites_are_measured_in_one_run_and_a_row_repeats_in_its_own(stepladder, tmp_path):
-    out = tmp_path / "run"
-    done = stepladder("bench", "sgd_update", "--suite", "layers,quick,squares,quick", "--problem",
-                      "mlp", "--direction", "sgd", "--variant", "serial", *QUICK, "--out", out)
-    assert done.returncode == 0, done.stderr
+def test_several_suites_are_measured_in_one_run_and_a_row_repeats_in_its_own(bench):
+    done, rows = bench("sgd_update", "--suite", "layers,quick,squares,quick", "--problem", "mlp",
+                       "--direction", "sgd", "--variant", "serial", *QUICK)
     assert "left out: sgd_update has no suite 'squares'\n" in done.stderr
-    rows = read_csv(out / "summary.csv")
     assert sorted(row["suite"] for row in rows) == ["layers", "quick"]
     assert [shlex.split(row["repeat_command"])[5:7] for row in rows] == [
         ["--suite", row["suite"]] for row in rows]
@@ -231,43 +224,33 @@ def test_names_that_a_shell_would_read_are_quoted(stepladder, tmp_path):
     out = tmp_path / "first"
     arguments = ("bench", "sgd_update", "--variant", "seria?", "--direction", "adam",
                  "--suite-file", suite, "--seed", 9)
-    assert stepladder(*arguments, *QUICK, "--out", out).returncode == 0
+    stepladder(*arguments, *QUICK, "--out", out)
     row, = read_csv(out / "summary.csv")
     again = tmp_path / "again"
-    done = stepladder(*shlex.split(row["repeat_command"])[1:], *QUICK[2:], "--out", again)
-    assert done.returncode == 0, done.stderr
+    stepladder(*shlex.split(row["repeat_command"])[1:], *QUICK[2:], "--out", again)
     assert read_csv(again / "summary.csv")[0]["problem"] == "it's; 100%"
     environments = [json.loads((run / "environment.json").read_text()) for run in (out, again)]
     assert [environment["seed"] for environment in environments] == [9, 9]
     assert shlex.split(environments[0]["commands"][0])[3:5] == ["--variant", "seria?"]
 
 
-def test_thread_counts_given_twice_are_measured_once(stepladder, tiny, tmp_path):
-    out = tmp_path / "run"
-    done = stepladder("bench", "matmul", "--variant", "openmp", "--suite-file", tiny, *QUICK[2:],
-                      "--threads", "1,1", "--out", out)
-    assert done.returncode == 0, done.stderr
-    assert len(read_csv(out / "summary.csv")) == 2
+def test_thread_counts_given_twice_are_measured_once(bench, tiny):
+    _, rows = bench("matmul", "--variant", "openmp", "--suite-file", tiny, *QUICK[2:], "--threads",
+                    "1,1")
+    assert len(rows) == 2
 
 
-def test_cold_rows_are_marked(stepladder, tiny, tmp_path):
-    out = tmp_path / "run"
-    done = stepladder("bench", "matmul", "--variant", "serial_ikj", "--problem", "one",
-                      "--suite-file", tiny, *QUICK, "--cold", "--out", out)
-    assert done.returncode == 0, done.stderr
-    row, = read_csv(out / "summary.csv")
+def test_cold_rows_are_marked(bench, tiny):
+    _, [row] = bench("matmul", "--variant", "serial_ikj", "--problem", "one", "--suite-file", tiny,
+                     *QUICK, "--cold")
     assert row["cache"] == "cold" and row["repeat_command"].endswith(" --cold")
 
 
-def test_a_problem_too_big_for_memory_is_skipped_and_the_others_measured(
-        stepladder, tiny, tmp_path):
+def test_a_problem_too_big_for_memory_is_skipped_and_the_others_measured(stepladder, bench, tiny):
     with open(tiny, "a") as file:
         file.write("tiny,huge,16777216,16777216,2,0,0,\n")
-    out = tmp_path / "run"
-    done = stepladder("bench", "matmul", "--variant", "serial_ikj", "--suite-file", tiny, *QUICK,
-                      "--out", out)
-    assert done.returncode == 0, done.stderr
-    rows = {row["problem"]: row for row in read_csv(out / "summary.csv")}
+    _, rows = bench("matmul", "--variant", "serial_ikj", "--suite-file", tiny, *QUICK)
+    rows = {row["problem"]: row for row in rows}
     assert rows["one"]["status"] == rows["two"]["status"] == "ok"
     assert rows["huge"]["status"] == "skipped"
     words = rows["huge"]["reason"].split()  # needs 8388608.0 GiB; 21.2 GiB are available
@@ -275,16 +258,12 @@ def test_a_problem_too_big_for_memory_is_skipped_and_the_others_measured(
     assert float(words[3]) > 0 and words[4:] == ["GiB", "are", "available"]
 
     done = stepladder("verify", "matmul", "--variant", "serial_ikj", "--suite-file", tiny)
-    assert done.returncode == 0
     assert "SKIPPED matmul huge: needs " in done.stdout and " GiB are available" in done.stdout
 
 
-def test_shapes_are_measured_without_a_file(stepladder, tmp_path):
-    out = tmp_path / "run"
-    done = stepladder("bench", "matmul", "--variant", "serial_ikj", "--shape", "9x8x7", "--shape",
-                      "5x6x7 transpose_b=1", *QUICK, "--out", out)
-    assert done.returncode == 0, done.stderr
-    rows = read_csv(out / "summary.csv")
+def test_shapes_are_measured_without_a_file(bench):
+    _, rows = bench("matmul", "--variant", "serial_ikj", "--shape", "9x8x7", "--shape",
+                    "5x6x7 transpose_b=1", *QUICK)
     assert sorted((row["suite"], row["problem"], row["shape"], row["status"]) for row in rows) == [
         ("shape", "5x6x7 transpose_b=1", "5x6x7 nt", "ok"), ("shape", "9x8x7", "9x8x7 nn", "ok")]
     assert all(
@@ -292,9 +271,8 @@ def test_shapes_are_measured_without_a_file(stepladder, tmp_path):
 
 
 def test_strides_along_a_side_of_one_pixel_skip_nothing(stepladder):
-    done = stepladder("verify", "convolution", "--shape", "3x18x9x1x30x1x1 stride_w=3", "--shape",
-                      "2x4x1x9x4x1x1 stride_h=2")
-    assert done.returncode == 0, done.stdout + done.stderr
+    stepladder("verify", "convolution", "--shape", "3x18x9x1x30x1x1 stride_w=3", "--shape",
+               "2x4x1x9x4x1x1 stride_h=2")
 
 
 @pytest.fixture
@@ -304,12 +282,8 @@ def gradients(tmp_path):
     return path
 
 
-def test_all_reduce_on_two_ranks_has_bus_bandwidth(stepladder, mpirun, gradients, tmp_path):
-    out = tmp_path / "run"
-    done = stepladder("bench", "all_reduce", "--suite-file", gradients, *QUICK, "--out", out,
-                      launcher=mpirun(2))
-    assert done.returncode == 0, done.stderr
-    rows = read_csv(out / "summary.csv")
+def test_all_reduce_on_two_ranks_has_bus_bandwidth(bench, mpirun, gradients):
+    _, rows = bench("all_reduce", "--suite-file", gradients, *QUICK, launcher=mpirun(2))
     assert {row["direction"] for row in rows if row["status"] == "ok"} == {"sum", "mean"}
     assert {row["variant"] for row in rows} >= {"gather_broadcast", "ring", "mpi_allreduce"}
     between_gpus = {"peer_ring", "nccl"}  # in one process, without mpirun
@@ -329,15 +303,12 @@ def test_all_reduce_on_two_ranks_has_bus_bandwidth(stepladder, mpirun, gradients
         assert row["repeat_command"].startswith("mpirun -np 2 build/stepladder bench all_reduce ")
 
 
-def test_products_over_two_ranks_have_the_rate_of_the_whole_product(stepladder, mpirun, tiny,
-                                                                    tmp_path):
-    out = tmp_path / "run"
-    done = stepladder("bench", "matmul", "--variant", "packed,mpi_rows,summa,summa_overlap",
-                      "--suite-file", tiny, *QUICK, "--out", out, launcher=mpirun(2), timeout=240)
-    assert done.returncode == 0, done.stderr
+def test_products_over_two_ranks_have_the_rate_of_the_whole_product(bench, mpirun, tiny):
+    _, rows = bench("matmul", "--variant", "packed,mpi_rows,summa,summa_overlap", "--suite-file",
+                    tiny, *QUICK, launcher=mpirun(2), timeout=240)
     sizes = {"one": 33 * 20 * 17, "two": 16 * 16 * 16}
     over_ranks = {}
-    for row in read_csv(out / "summary.csv"):
+    for row in rows:
         if row["variant"].startswith("packed"):
             assert (row["status"], row["reason"]) == ("unavailable",
                                                       "its product is of one process")
@@ -357,61 +328,50 @@ def test_products_over_two_ranks_have_the_rate_of_the_whole_product(stepladder, 
 def test_products_over_ranks_pass_random_problems(stepladder, mpirun, ranks):
     done = stepladder("verify", "matmul", "--variant", "mpi_rows,summa,summa_overlap", "--random",
                       "30", launcher=mpirun(ranks), timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
     assert "180 checks passed, 0 failed" in done.stdout  # three rungs, two fillings
 
 
-def test_products_over_ranks_need_mpirun(stepladder, mpirun, tiny, tmp_path):
-    out = tmp_path / "run"
-    done = stepladder("bench", "matmul", "--variant", "mpi_rows,summa", "--suite-file", tiny,
-                      *QUICK, "--out", out)
-    assert done.returncode == 0, done.stderr
-    rows = read_csv(out / "summary.csv")
+def test_products_over_ranks_need_mpirun(bench, mpirun, tiny):
+    _, rows = bench("matmul", "--variant", "mpi_rows,summa", "--suite-file", tiny, *QUICK)
     assert len(rows) == 4
     assert {row["reason"] for row in rows} == {
         "its product is of several processes: start them with mpirun"}
 
 
 def test_an_error_on_one_rank_ends_all_of_them(stepladder, mpirun, gradients, finished_run):
-    done = stepladder("bench", "all_reduce", "--suite-file", gradients, *QUICK, "--out",
-                      finished_run, launcher=mpirun(2))
-    assert done.returncode != 0
-    assert "holds a run already" in done.stderr
+    stepladder("bench", "all_reduce", "--suite-file", gradients, *QUICK, "--out", finished_run,
+               launcher=mpirun(2), status="not 0", error="holds a run already")
 
 
 def test_a_wrong_name_is_reported_once_by_all_ranks(stepladder, mpirun):
-    done = stepladder("bench", "all_reduce", "--variant", "rign", launcher=mpirun(2))
-    assert done.returncode == 2
+    done = stepladder("bench", "all_reduce", "--variant", "rign", launcher=mpirun(2), status=2)
     assert done.stderr.count("nearest: ring") == 1
 
 
-def test_one_rank_is_too_few_for_all_reduce(stepladder, tmp_path):
-    done = stepladder("bench", "all_reduce", "--out", tmp_path / "run")
-    assert done.returncode == 1
-    assert "mpirun -np 2 build/stepladder bench all_reduce" in done.stderr
+def test_one_rank_is_too_few_for_all_reduce(bench):
+    done, _ = bench("all_reduce", status=1,
+                    error="mpirun -np 2 build/stepladder bench all_reduce")
     assert "OMPI_ALLOW_RUN_AS_ROOT" not in done.stderr  # they are set here
-    assert not os.path.exists(tmp_path / "run")
+    assert not bench.run.exists()
 
 
-def test_root_gets_the_variables_that_mpirun_needs(stepladder, tiny, tmp_path):
-    done = stepladder("bench", "all_reduce", environment={"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": None})
+def test_root_gets_the_variables_that_mpirun_needs(stepladder):
+    done = stepladder("bench", "all_reduce", status=1,
+                      environment={"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": None})
     expected = "OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
     assert (expected in done.stderr) == (os.geteuid() == 0)
 
 
-def test_a_variant_that_cannot_run_here_has_one_row(stepladder, tiny, tmp_path):
+def test_a_variant_that_cannot_run_here_has_one_row(stepladder, bench, tiny):
     listing = stepladder("list", "matmul", "--full").stdout.splitlines()
     missing = {listing[i - 1].split()[0]: line.split("unavailable: ")[1]
                for i, line in enumerate(listing) if "unavailable: " in line}
-    out = tmp_path / "run"
-    arguments = ("bench", "matmul", "--variant", ",".join(
-        ["serial_ikj",
-         *missing]), "--suite-file", tiny, *QUICK[2:], "--threads", "1,2", "--out", out)
+    variants = ",".join(["serial_ikj", *missing])
     for more in ((), ("--resume",)):
-        done = stepladder(*arguments, *more)
-        assert done.returncode == 0, done.stderr
+        done, rows = bench("matmul", "--variant", variants, "--suite-file", tiny, *QUICK[2:],
+                           "--threads", "1,2", *more)
         assert f" {len(missing)} unavailable," in done.stdout
-        rows = [row for row in read_csv(out / "summary.csv") if row["status"] == "unavailable"]
+        rows = [row for row in rows if row["status"] == "unavailable"]
         assert {row["variant"]: row["reason"]
                 for row in rows} == missing and len(rows) == len(missing)
         for row in rows:
@@ -419,9 +379,7 @@ def test_a_variant_that_cannot_run_here_has_one_row(stepladder, tiny, tmp_path):
                            for name in ("problem", "direction", "shape", "layout", "suite", "cache",
                                         "threads", "ranks", "repeat_command", "median_s"))
     if missing:
-        table = subprocess.run([sys.executable, "-m", "plots", "charts", out], cwd=ROOT,
-                               capture_output=True, text=True, check=False)
-        assert table.returncode == 0, table.stderr
+        execute(sys.executable, "-m", "plots", "charts", bench.run, cwd=ROOT)
 
 
 def test_energy_is_measured_where_the_machine_has_counters(stepladder, finished_run):
@@ -438,10 +396,9 @@ def test_what_used_the_memory_before_does_not_slow_a_rung(stepladder, tmp_path):
     for run in range(5):  # other work may slow one of them; denormal numbers slow each run
         for name, perturb in (("denormal", 0x80 ^ 0xff), ("zero", 0xff)):
             out = tmp_path / f"{name}{run}"
-            done = stepladder("bench", "convolution", "--shape", "16x1x28x28x20x5x5x1x1x2x2",
-                              "--variant", "direct_tile,fft,winograd,openmp", *QUICK, "--out", out,
-                              environment={"GLIBC_TUNABLES": f"glibc.malloc.perturb={perturb}"})
-            assert done.returncode == 0, done.stderr
+            stepladder("bench", "convolution", "--shape", "16x1x28x28x20x5x5x1x1x2x2", "--variant",
+                       "direct_tile,fft,winograd,openmp", *QUICK, "--out", out,
+                       environment={"GLIBC_TUNABLES": f"glibc.malloc.perturb={perturb}"})
             for row in read_csv(out / "summary.csv"):
                 if row["status"] == "ok":
                     key = row["variant"], row["direction"]

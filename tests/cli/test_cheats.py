@@ -1,7 +1,8 @@
 """Rungs that change the clock, so that their times are too short, fail. tests/harness has the other
 ways to cheat."""
 
-from conftest import QUICK, read_csv
+from conftest import QUICK
+from tests.commands import read_csv
 
 SLOW_CLOCK = r"""
 #define _GNU_SOURCE
@@ -23,10 +24,9 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
 def test_rows_whose_clock_was_changed_fail(stepladder, preloaded, tmp_path):
     suite = tmp_path / "updates.csv"
     suite.write_text("suite,name,count,source\nupdates,u,1000,\n")
-    done = stepladder("bench", "sgd_update", "--direction", "sgd", "--suite-file", suite,
-                      "--variant", "serial", *QUICK, "--out", tmp_path / "run", environment={
-                          "LD_PRELOAD": preloaded(SLOW_CLOCK)})
-    assert done.returncode == 1, done.stderr
+    stepladder("bench", "sgd_update", "--direction", "sgd", "--suite-file", suite, "--variant",
+               "serial", *QUICK, "--out", tmp_path / "run", status=1,
+               environment={"LD_PRELOAD": preloaded(SLOW_CLOCK)})
     (row,) = read_csv(tmp_path / "run/summary.csv")
     assert row["status"] == "failed" and row["median_s"] == ""
     assert row["reason"].startswith(

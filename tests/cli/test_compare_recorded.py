@@ -9,16 +9,12 @@ build: no row differs between them in truth.
 import itertools
 import json
 import math
-import sys
 from collections import Counter
 
 import pytest
 
-from conftest import ROOT
-
-sys.path.insert(0, str(ROOT / "scripts"))
-
-import detection_curve  # noqa: E402  (needs the path above)
+import detection_curve
+from tests.commands import ROOT
 
 RUNS = sorted((ROOT / "tests/compare").glob("*.csv.xz"))
 PAIRS = list(itertools.combinations(range(len(RUNS)), 2))
@@ -40,9 +36,7 @@ def recorded(finished_run, tmp_path_factory):
 
 
 def compare(stepladder, before, after):
-    done = stepladder("compare", before, after, "--json")
-    assert done.returncode in (0, 1), done.stderr
-    return json.loads(done.stdout)
+    return json.loads(stepladder("compare", before, after, "--json", status=None).stdout)
 
 
 def test_there_are_ten_runs():

@@ -1,19 +1,15 @@
 """Labs: stubs are right, points are shares of the way, and wrong solutions get none."""
 
-import importlib
 import json
 import math
-import subprocess
 import sys
 
 import pytest
 
-from conftest import ROOT
-
-sys.path.insert(0, str(ROOT / "scripts"))
-grade = importlib.import_module("grade")
-leaderboard = importlib.import_module("leaderboard")
-runner = importlib.import_module("runner")
+import grade
+import leaderboard
+import runner
+from tests.commands import ROOT, execute
 
 LABS = sorted(path.parent for path in (ROOT / "labs").glob("*/lab.json"))
 IKJ = """
@@ -209,10 +205,8 @@ def test_a_failed_row_gets_no_points():
      "make grade: none: No such file or directory"),
 ])
 def test_wrong_arguments_are_named(tmp_path, arguments, message):
-    done = subprocess.run(
-        [sys.executable, ROOT / "scripts/grade.py", *arguments, "--folder", tmp_path],
-        text=True, capture_output=True, check=False)
-    assert done.returncode == 2 and message in done.stderr
+    execute(sys.executable, ROOT / "scripts/grade.py", *arguments, "--folder", tmp_path, status=2,
+            error=message)
 
 
 def test_the_leaderboard_takes_the_best_grade_of_each(tmp_path, monkeypatch, capsys):

@@ -3,11 +3,10 @@
 import os
 import re
 import shutil
-import subprocess
 
 import pytest
 
-from conftest import ROOT
+from tests.commands import ROOT, execute
 
 
 def commands(stepladder):
@@ -33,18 +32,6 @@ def test_the_examples_are_accepted(stepladder):
         assert set(re.findall(r" (--[a-z-]+)", text.partition("Examples:")[2])) <= options, command
 
 
-def completed(stepladder, tmp_path, *words):
-    script = tmp_path / "completion"
-    script.write_text(stepladder("completion", "bash").stdout)
-    typed = " ".join(f"'{word}'" for word in ("stepladder", *words))
-    done = subprocess.run(
-        ["bash", "-c",
-         f"source '{script}'; COMP_WORDS=({typed}); COMP_CWORD={len(words)}; _stepladder; "
-         'printf "%s\\n" "${COMPREPLY[@]}"'],
-        text=True, capture_output=True, check=True, cwd=tmp_path)
-    return done.stdout.split()
-
-
 @pytest.mark.parametrize("words, expected", [
     (["ben"], ["bench"]),
     (["bench", "--plug"], ["--plugin"]),
@@ -55,7 +42,13 @@ def completed(stepladder, tmp_path, *words):
 def test_bash_completes_commands_options_primitives_and_files(stepladder, tmp_path, words,
                                                               expected):
     (tmp_path / "libmine.so").touch()
-    assert completed(stepladder, tmp_path, *words) == expected
+    script = tmp_path / "completion"
+    script.write_text(stepladder("completion", "bash").stdout)
+    typed = " ".join(f"'{word}'" for word in ("stepladder", *words))
+    done = execute("bash", "-c", f"source '{script}'; COMP_WORDS=({typed}); "
+                   f"COMP_CWORD={len(words)}; _stepladder; "
+                   'printf "%s\\n" "${COMPREPLY[@]}"', cwd=tmp_path)
+    assert done.stdout.split() == expected
 
 
 def test_the_man_page_names_every_command_and_its_options(stepladder):
@@ -64,9 +57,7 @@ def test_the_man_page_names_every_command_and_its_options(stepladder):
         assert f".SS {command}\n" in page
     assert "\\-\\-repetitions" in page and not re.search(r"^'", page, re.M)
     if shutil.which("groff"):
-        done = subprocess.run(["groff", "-man", "-Tutf8", "-ww"], input=page, text=True,
-                              capture_output=True, check=False)
-        assert done.returncode == 0 and not done.stderr, done.stderr
+        execute("groff", "-man", "-Tutf8", "-ww", input=page, lines=0)
 
 
 def test_zsh_reads_the_completion(stepladder):
@@ -76,12 +67,9 @@ def test_zsh_reads_the_completion(stepladder):
 
 def test_make_install_puts_the_program_and_what_explains_it(program_path, tmp_path):
     """The rule alone: the build is not made again."""
-    done = subprocess.run(["make", "-s", "-o", "build", "install", f"PREFIX={tmp_path}/usr"],
-                          cwd=ROOT, text=True, capture_output=True, check=False,
-                          env=os.environ | {"BUILD": str(program_path.parent)})
-    assert done.returncode == 0, done.stderr
+    execute("make", "-s", "-o", "build", "install", f"PREFIX={tmp_path}/usr", cwd=ROOT,
+            env=os.environ | {"BUILD": str(program_path.parent)})
     assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()} == {
         "usr/bin/stepladder", "usr/share/bash-completion/completions/stepladder",
         "usr/share/zsh/site-functions/_stepladder", "usr/share/man/man1/stepladder.1"}
-    assert subprocess.run([tmp_path / "usr/bin/stepladder", "list", "matmul"], check=False,
-                          capture_output=True).returncode == 0
+    execute(tmp_path / "usr/bin/stepladder", "list", "matmul")

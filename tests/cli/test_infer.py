@@ -7,30 +7,24 @@ import zlib
 
 import pytest
 
-from conftest import HAS_VNNI, TINY_NETWORK, read_csv
+from conftest import HAS_VNNI, TINY_NETWORK, Command
+from tests.commands import read_csv
 
 BRIEF = ("--requests", "60", "--threads", "1")
 
 
 @pytest.fixture
 def infer(stepladder, network, tmp_path):
-    run = tmp_path / "run"
-
-    def call(*arguments, **options):
-        done = stepladder("infer", "--network", network, *arguments, "--out", run, **options)
-        return done, read_csv(run / "inference.csv") if (run / "inference.csv").exists() else []
-    call.run = run
-    return call
+    return Command(stepladder, tmp_path / "run", "inference.csv", "infer", "--network", network)
 
 
 @pytest.fixture
 def checkpoints(stepladder, network, tmp_path):
     """The folder of checkpoints of a training of the tiny network, and the accuracy it reported."""
     folder = tmp_path / "checkpoints"
-    done = stepladder("train", "--network", network, "--use", "serial", "--data", "generated",
-                      "--threads", "1", "--steps", "30", "--checkpoint", folder, "--every", "10",
-                      "--out", tmp_path / "training")
-    assert done.returncode == 0, done.stderr
+    stepladder("train", "--network", network, "--use", "serial", "--data", "generated", "--threads",
+               "1", "--steps", "30", "--checkpoint", folder, "--every", "10", "--out",
+               tmp_path / "training")
     accuracy = read_csv(tmp_path / "training/train.csv")[-1]["accuracy"]
     return folder, float(accuracy)
 
@@ -40,8 +34,7 @@ def totals(rows):
 
 
 def test_every_layer_has_a_row_and_each_batch_its_total(infer):
-    done, rows = infer("--batch", "2,3", "--use", "simd", *BRIEF)
-    assert done.returncode == 0, done.stderr
+    _, rows = infer("--batch", "2,3", "--use", "simd", *BRIEF)
     layers = ["conv", "conv.bias", "relu1", "fc", "fc.bias", "softmax1", "total"]
     assert [(row["layer"], row["batch"]) for row in rows] == [
         (layer, batch) for batch in ("2", "3") for layer in layers]
@@ -64,8 +57,7 @@ def test_every_layer_has_a_row_and_each_batch_its_total(infer):
 
 
 def test_json_has_the_rows_of_the_csv_file_and_the_columns_their_meaning(infer):
-    done, rows = infer("--batch", "2", "--use", "simd", *BRIEF)
-    assert done.returncode == 0, done.stderr
+    _, rows = infer("--batch", "2", "--use", "simd", *BRIEF)
     content = json.loads((infer.run / "inference.json").read_text())
     assert content["columns"] == list(rows[0])
     assert [row["median_s"] for row in content["rows"]] == [float(r["median_s"]) for r in rows]
@@ -76,8 +68,7 @@ def test_json_has_the_rows_of_the_csv_file_and_the_columns_their_meaning(infer):
 
 
 def test_uses_are_separated_by_commas_and_an_exception_belongs_to_the_use_before_it(infer):
-    done, rows = infer("--batch", "2", "--use", "simd,serial,convolution=im2col,best", *BRIEF)
-    assert done.returncode == 0, done.stderr
+    _, rows = infer("--batch", "2", "--use", "simd,serial,convolution=im2col,best", *BRIEF)
     assert [row["use"] for row in totals(rows)] == ["simd", "serial,convolution=im2col", "best"]
     variants = {(row["use"], row["layer"]): row["variant"] for row in rows}
     assert variants["serial,convolution=im2col", "conv"] == "im2col"
@@ -91,7 +82,6 @@ def test_uses_are_separated_by_commas_and_an_exception_belongs_to_the_use_before
 def test_threads_work_inside_a_request_or_each_on_its_own(infer, split, expected):
     done, rows = infer("--batch", "2", "--use", "openmp", "--threads", "1,2", "--requests", "40",
                        "--split", split)
-    assert done.returncode == 0, done.stderr
     assert [(row["split"], row["threads"]) for row in totals(rows)] == expected
     compared = "openmp on 2 threads: more throughput with " in done.stdout
     assert compared == (split == "both")
@@ -103,9 +93,8 @@ def test_threads_work_inside_a_request_or_each_on_its_own(infer, split, expected
     ("inside", "2,1", [("inside", "2")]),
     ("requests", "2,1", [("requests", "2"), ("inside", "1")])])
 def test_rungs_of_one_thread_work_inside_a_request_once(infer, split, threads, expected):
-    done, rows = infer("--batch", "2", "--use", "serial", "--threads", threads, "--split", split,
-                       "--requests", "20")
-    assert done.returncode == 0, done.stderr
+    _, rows = infer("--batch", "2", "--use", "serial", "--threads", threads, "--split", split,
+                    "--requests", "20")
     assert [(row["split"], row["threads"]) for row in totals(rows)] == expected
 
 
@@ -119,9 +108,8 @@ def test_the_table_has_a_line_for_each_row(infer):
 
 def test_weights_that_are_packed_once_are_used_and_right(stepladder, tmp_path):
     run = tmp_path / "run"
-    done = stepladder("infer", "--network", "mlp", "--batch", "4", "--use", "prepacked", *BRIEF,
-                      "--out", run)
-    assert done.returncode == 0, done.stderr
+    stepladder("infer", "--network", "mlp", "--batch", "4", "--use", "prepacked", *BRIEF, "--out",
+               run)
     rows = read_csv(run / "inference.csv")
     assert [row["variant"].startswith("prepacked") for row in rows if row["layer"] == "fc1"] == [
         True]
@@ -131,7 +119,6 @@ def test_weights_that_are_packed_once_are_used_and_right(stepladder, tmp_path):
 def test_the_accuracy_with_the_weights_of_a_training_is_that_which_it_reported(infer, checkpoints):
     folder, accuracy = checkpoints
     done, rows = infer("--batch", "2,4", "--use", "serial,simd", "--weights", folder, *BRIEF)
-    assert done.returncode == 0, done.stderr
     found = [(row["batch"], row["accuracy"]) for row in totals(rows)]
     assert [batch for batch, value in found if value] == ["4", "4"]
     assert [float(value) for _, value in found if value] == pytest.approx([accuracy] * 2, abs=1e-5)
@@ -143,9 +130,8 @@ def test_the_accuracy_with_the_weights_of_a_training_is_that_which_it_reported(i
 @pytest.mark.skipif(not HAS_VNNI, reason="this CPU has no AVX512_VNNI")
 def test_int8_quantizes_operands_within_its_bound(infer, checkpoints):
     folder, accuracy = checkpoints
-    done, rows = infer("--batch", "4", "--weights", folder, *BRIEF, "--use",
-                       "serial,int8,best,matmul=prepacked_int8,convolution=direct_int8")
-    assert done.returncode == 0, done.stderr
+    _, rows = infer("--batch", "4", "--weights", folder, *BRIEF, "--use",
+                    "serial,int8,best,matmul=prepacked_int8,convolution=direct_int8")
     assert [row["variant"] for row in rows if row["use"].startswith("best") and row["layer"] in
             ("conv", "fc")] == ["direct_int8", "prepacked_int8"]
     serial, chosen, quantized = totals(rows)
@@ -157,10 +143,10 @@ def test_int8_quantizes_operands_within_its_bound(infer, checkpoints):
 
 @pytest.mark.parametrize("command", ["train", "step"])
 def test_int8_is_for_weights_that_do_not_change(stepladder, network, tmp_path, command):
-    done = stepladder(command, "--network", network, "--use", "int8", "--out", tmp_path / "run")
-    assert done.returncode == 1
-    assert ("--use int8: only infer has it, since training changes the weights" if HAS_VNNI
-            else "--use int8: this CPU has no AVX512_VNNI") in done.stderr
+    why = "only infer has it, since training changes the weights" if HAS_VNNI else \
+        "this CPU has no AVX512_VNNI"
+    stepladder(command, "--network", network, "--use", "int8", "--out", tmp_path / "run", status=1,
+               error=f"--use int8: {why}")
     assert not (tmp_path / "run").exists()
 
 
@@ -168,7 +154,6 @@ def test_one_checkpoint_is_named_by_its_file(infer, checkpoints):
     folder, _ = checkpoints
     older = min(folder.glob("step-*.checkpoint"))
     done, rows = infer("--batch", "2", "--use", "serial", "--weights", older, "--seed", "2", *BRIEF)
-    assert done.returncode == 0, done.stderr
     assert {row["weights"].split(" (")[0] for row in rows} == {"step 20"}
     assert "on other images" in done.stdout  # of another seed
 
@@ -177,14 +162,11 @@ def test_resume_tells_two_trainings_of_as_many_steps_apart(infer, stepladder, ne
                                                            tmp_path):
     folder, _ = checkpoints
     other = tmp_path / "other"
-    done = stepladder("train", "--network", network, "--use", "serial", "--data", "generated",
-                      "--threads", "1", "--steps", "30", "--seed", "9", "--checkpoint", other,
-                      "--every", "30", "--out", tmp_path / "training9")
-    assert done.returncode == 0, done.stderr
+    stepladder("train", "--network", network, "--use", "serial", "--data", "generated",
+               "--threads", "1", "--steps", "30", "--seed", "9", "--checkpoint", other,
+               "--every", "30", "--out", tmp_path / "training9")
     for weights, services in ((folder, 1), (other, 2), (folder, 2)):
-        done, rows = infer("--batch", "2", "--use", "serial", "--weights", weights, *BRIEF,
-                           "--resume")
-        assert done.returncode == 0, done.stderr
+        _, rows = infer("--batch", "2", "--use", "serial", "--weights", weights, *BRIEF, "--resume")
         assert len({row["weights"] for row in totals(rows)}) == len(totals(rows)) == services
 
 
@@ -204,8 +186,7 @@ def read_arrays(path):
 
 
 def test_an_export_has_parameters_images_and_outputs(infer, tmp_path):
-    done, _ = infer("--batch", "2,5", "--use", "serial", *BRIEF, "--export", tmp_path / "tiny.bin")
-    assert done.returncode == 0, done.stderr
+    _, _ = infer("--batch", "2,5", "--use", "serial", *BRIEF, "--export", tmp_path / "tiny.bin")
     header, arrays = read_arrays(tmp_path / "tiny.bin")
     assert "network: tiny" in header["identity"]
     assert {name: len(values) for name, values in arrays.items()} == {
@@ -217,8 +198,8 @@ def test_an_export_has_parameters_images_and_outputs(infer, tmp_path):
 
 def test_resuming_measures_only_what_is_missing(infer):
     infer("--batch", "2", "--use", "simd", *BRIEF)
-    done, rows = infer("--batch", "2", "--use", "simd", *BRIEF, "--resume")
-    assert done.returncode == 0 and len(totals(rows)) == 1
+    _, rows = infer("--batch", "2", "--use", "simd", *BRIEF, "--resume")
+    assert len(totals(rows)) == 1
     _, rows = infer("--batch", "2,3", "--use", "simd", *BRIEF, "--resume")
     assert [row["batch"] for row in totals(rows)] == ["2", "3"]
 
@@ -226,7 +207,6 @@ def test_resuming_measures_only_what_is_missing(infer):
 def test_a_rung_that_cannot_run_is_an_unavailable_row_beside_the_others(infer):
     arguments = ("--batch", "2", *BRIEF, "--use")
     done, rows = infer(*arguments, "serial,convolution=direct_chwn,simd")
-    assert done.returncode == 0, done.stderr
     assert [(row["use"], row["status"]) for row in totals(rows)] == [
         ("serial,convolution=direct_chwn", "unavailable"), ("simd", "ok")]
     assert "supports CHWN" in rows[0]["reason"]
@@ -235,8 +215,7 @@ def test_a_rung_that_cannot_run_is_an_unavailable_row_beside_the_others(infer):
 
 
 def test_a_run_without_any_time_has_an_exit_status_of_its_own(infer):
-    done, rows = infer("--batch", "2", "--use", "convolution=direct_chwn", *BRIEF)
-    assert done.returncode == 4, done.stderr
+    _, rows = infer("--batch", "2", "--use", "convolution=direct_chwn", *BRIEF, status=4)
     assert [row["status"] for row in rows] == ["unavailable"]
 
 
@@ -253,16 +232,15 @@ def test_a_run_without_any_time_has_an_exit_status_of_its_own(infer):
     (("--weights", "nowhere"), 2, "nowhere"),
     (("--threads", "0"), 2, "expected whole numbers from 1 to 1024")])
 def test_bad_input_is_one_sentence_and_leaves_nothing(infer, arguments, status, sentence):
-    done, rows = infer(*arguments)
-    assert done.returncode == status, done.stderr
+    done, rows = infer(*arguments, status=status)
     first = done.stderr.splitlines()[0]
     assert sentence in first, done.stderr
     assert rows == [] and not infer.run.exists()
 
 
 def test_an_unknown_network_is_named(stepladder, tmp_path):
-    done = stepladder("infer", "--network", "mlpp", "--out", tmp_path / "run")
-    assert done.returncode != 0 and "mlpp" in done.stderr and "mlp" in done.stderr
+    stepladder("infer", "--network", "mlpp", "--out", tmp_path / "run", status="not 0",
+               error=("mlpp", "mlp"))
     assert not (tmp_path / "run").exists()
 
 
@@ -273,11 +251,9 @@ def test_the_checkpoint_of_another_network_is_refused(stepladder, checkpoints, t
     (tmp_path / "other").mkdir()
     path = tmp_path / "other/tiny.json"
     path.write_text(json.dumps(other))
-    done = stepladder("infer", "--network", path, "--weights", min(folder.glob("step-*")),
-                      "--out", tmp_path / "run")
-    assert done.returncode == 1
-    assert len(done.stderr.splitlines()) == 1
-    assert "of another network: layer: conv convolution" in done.stderr
+    stepladder("infer", "--network", path, "--weights", min(folder.glob("step-*")), "--out",
+               tmp_path / "run", status=1, error="of another network: layer: conv convolution",
+               lines=1)
     assert not (tmp_path / "run").exists()
 
 
@@ -287,8 +263,8 @@ def test_a_damaged_checkpoint_is_refused(infer, checkpoints):
     content = bytearray(newest.read_bytes())
     content[-100] ^= 1
     newest.write_bytes(content)
-    done, rows = infer("--weights", newest, *BRIEF)
-    assert done.returncode == 1 and rows == []
+    done, rows = infer("--weights", newest, *BRIEF, status=1)
+    assert rows == []
     assert done.stderr == f"stepladder: {newest}: damaged: its checksum is wrong\n"
 
 
@@ -301,8 +277,7 @@ def test_outputs_that_are_no_numbers_fail(infer, checkpoints, use):
     first = header + 8 + struct.unpack_from("<Q", content, header)[0]
     struct.pack_into("<f", content, first, float("nan"))
     newest.write_bytes(content + struct.pack("<I", zlib.crc32(content)))
-    done, rows = infer("--weights", newest, "--use", use, *BRIEF)
-    assert done.returncode == 1, done.stderr
+    _, rows = infer("--weights", newest, "--use", use, *BRIEF, status=1)
     assert [row["status"] for row in totals(rows)] == ["failed"] * len(totals(rows)) != []
     for row in totals(rows):
         assert "the outputs differ from the fp64 reference by inf times the bound, 0.0001" in \
@@ -311,14 +286,13 @@ def test_outputs_that_are_no_numbers_fail(infer, checkpoints, use):
 
 def test_too_few_images_for_the_batch_are_an_error(infer, checkpoints):
     folder, _ = checkpoints
-    done, rows = infer("--weights", folder, "--batch", "100000", *BRIEF)
-    assert done.returncode == 1 and rows == []
-    assert "images are too few for a batch of 100000; use --batch" in done.stderr
+    _, rows = infer("--weights", folder, "--batch", "100000", *BRIEF, status=1,
+                    error="images are too few for a batch of 100000; use --batch")
+    assert rows == []
 
 
 def test_ranks_serve_requests_of_their_own(infer, mpirun):
     done, rows = infer("--batch", "2", "--use", "serial", *BRIEF, launcher=mpirun(2))
-    assert done.returncode == 0, done.stderr
     total, = totals(rows)
     assert total["ranks"] == "2" and total["verified"] == "yes"
     assert int(total["requests"]) % 2 == 0 and int(total["requests"]) >= 60
@@ -329,14 +303,13 @@ def test_ranks_serve_requests_of_their_own(infer, mpirun):
 
 def test_ranks_share_the_images_of_the_accuracy(infer, checkpoints, mpirun):
     folder, accuracy = checkpoints
-    done, rows = infer("--batch", "2", "--use", "serial", "--weights", folder, *BRIEF,
-                       launcher=mpirun(2))
-    assert done.returncode == 0, done.stderr
+    _, rows = infer("--batch", "2", "--use", "serial", "--weights", folder, *BRIEF,
+                    launcher=mpirun(2))
     assert float(totals(rows)[0]["accuracy"]) == pytest.approx(accuracy, abs=1e-5)
 
 
 def test_all_ranks_refuse_the_same_input_in_one_sentence(infer, mpirun, tmp_path):
-    done, rows = infer("--weights", tmp_path, *BRIEF, launcher=mpirun(2))
-    assert done.returncode != 0 and rows == []
+    done, rows = infer("--weights", tmp_path, *BRIEF, launcher=mpirun(2), status="not 0")
+    assert rows == []
     own = [line for line in done.stderr.splitlines() if line.startswith("stepladder: ")]
     assert len(own) == 1 and "holds no checkpoint" in own[0]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ROOT, read_csv
+from tests.commands import ROOT, check, execute, read_csv, wait_until, write_script
 
 SCRIPT = ROOT / "scripts/run_network.py"
 RUNGS = {"gather_broadcast", "ring"}
@@ -34,9 +34,10 @@ def start(program_path, **variables):
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def finish(process, timeout=60):
+def finish(process, timeout=60, **expected):
     stdout, stderr = process.communicate(timeout=timeout)
-    return process.returncode, stdout, stderr
+    return check(subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr),
+                 **expected)
 
 
 @pytest.fixture
@@ -60,19 +61,17 @@ def tools(tmp_path):
     ("RANKS_PER_HOST", "1,x", "whole numbers such as 1,2"),
 ])
 def test_a_wrong_value_is_one_sentence(program_path, tmp_path, name, value, expected):
-    status, _, stderr = finish(start(program_path, **{name: value}, OUT=tmp_path / "run"))
-    assert status == 2 and stderr.count("\n") == 1
-    assert f"{name}={value}" in stderr and expected in stderr
+    finish(start(program_path, **{name: value}, OUT=tmp_path / "run"), status=2,
+           error=(f"{name}={value}", expected), lines=1)
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.skipif(not shutil.which("mpirun"), reason="mpirun is not on this machine")
 def test_a_host_file_that_is_not_there(program_path, tmp_path):
-    status, _, stderr = finish(start(program_path, HOSTFILE=tmp_path / "hosts"))
-    assert status == 2 and "no such file" in stderr
-    (tmp_path / "hosts").write_text("# nobody\n\n")
-    status, _, stderr = finish(start(program_path, HOSTFILE=tmp_path / "hosts"))
-    assert status == 2 and "lists no host" in stderr
+    hosts = tmp_path / "hosts"
+    finish(start(program_path, HOSTFILE=hosts), status=2, error="no such file")
+    hosts.write_text("# nobody\n\n")
+    finish(start(program_path, HOSTFILE=hosts), status=2, error="lists no host")
 
 
 @pytest.mark.parametrize("tool, package", [("mpirun", "openmpi-bin"), ("tc", "iproute2")])
@@ -80,9 +79,7 @@ def test_a_missing_tool_is_named_with_its_package(program_path, tools, tool, pac
     if tool != "mpirun" and not (tools / "mpirun").exists():
         pytest.skip("mpirun is not on this machine")
     (tools / tool).unlink(missing_ok=True)
-    status, _, stderr = finish(start(program_path, PATH=tools))
-    assert status == 2 and stderr.count("\n") == 1
-    assert tool in stderr and package in stderr
+    finish(start(program_path, PATH=tools), status=2, error=(tool, package), lines=1)
 
 
 def test_without_the_permission_it_says_what_it_needs(program_path, tools):
@@ -90,12 +87,10 @@ def test_without_the_permission_it_says_what_it_needs(program_path, tools):
         if not (tools / tool).exists():
             pytest.skip(f"{tool} is not on this machine")
     (tools / "unshare").unlink()
-    (tools / "unshare").write_text(
-        "#!/bin/sh\necho 'unshare: unshare failed: Operation not permitted' >&2\nexit 1\n")
-    (tools / "unshare").chmod(0o755)
-    status, _, stderr = finish(start(program_path, PATH=tools))
-    assert status == 2 and stderr.count("\n") == 1
-    assert "need root" in stderr and "Operation not permitted" in stderr
+    write_script(tools / "unshare", "#!/bin/sh\n"
+                 "echo 'unshare: unshare failed: Operation not permitted' >&2\nexit 1\n")
+    finish(start(program_path, PATH=tools), status=2,
+           error=("need root", "Operation not permitted"), lines=1)
 
 
 # --- real runs -----------------------------------------------------------------------------------
@@ -110,12 +105,11 @@ def run(tmp_path, stepladder):
     if "ring" not in stepladder("list", "all_reduce").stdout or not stepladder.is_built_with("MPI"):
         pytest.skip("built without MPI")
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
-    trial = subprocess.run([
-        "unshare", *user, "--net", "--uts", "--mount", "sh", "-c",
-        "mount -t tmpfs tmpfs /dev/shm && "
-        "ip link add br0 type bridge && "
-        "tc qdisc add dev br0 root tbf rate 1gbit burst 256kb latency 50ms"
-    ], capture_output=True, text=True, check=False)
+    trial = execute("unshare", *user, "--net", "--uts", "--mount", "sh", "-c",
+                    "mount -t tmpfs tmpfs /dev/shm && "
+                    "ip link add br0 type bridge && "
+                    "tc qdisc add dev br0 root tbf rate 1gbit burst 256kb latency 50ms",
+                    status=None)
     if trial.returncode != 0:
         pytest.skip(
             "network namespaces need CAP_SYS_ADMIN and CAP_NET_ADMIN, and a kernel with bridges "
@@ -154,12 +148,12 @@ def ranks_of(run, program_path):
     return found
 
 
-def wait_until(true, process, seconds=150):
-    end = time.monotonic() + seconds
-    while not true():
+def wait_for(is_so, process):
+    def is_so_or_ended():
         assert process.poll() is None or process.returncode < 0, process.communicate()
-        assert time.monotonic() < end
-        time.sleep(0.05)
+        return is_so()
+
+    assert wait_until(is_so_or_ended, 150)
 
 
 def rows_of(run):
@@ -167,24 +161,20 @@ def rows_of(run):
 
 
 def assert_nothing_left(run):
-    end = time.monotonic() + 15
-    while processes_of(run) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert not [
-        Path(f"/proc/{process}/cmdline").read_text().replace("\0", " ")
-        for process in processes_of(run)]
+    wait_until(lambda: not processes_of(run), 15)
+    assert not [Path(f"/proc/{process}/cmdline").read_text().replace("\0", " ")
+                for process in processes_of(run)]
 
 
 def test_two_hosts_measure_and_leave_nothing(program_path, run):
-    status, stdout, stderr = finish(start_run(program_path, run, suite="quick"), timeout=200)
-    assert status == 0, stderr
+    done = finish(start_run(program_path, run, suite="quick"), timeout=200)
     rows = rows_of(run)
     assert {row["variant"] for row in rows} >= RUNGS
     assert all(row["status"] == "ok" and row["ranks"] == "2" and row["hosts"] == "2"
                and row["roof"] == "bandwidth_bound" for row in rows), rows
     assert json.loads((run / "environment.json").read_text())["network"] == \
         "2 hosts, 1gbit, latency 0ms, network namespaces"
-    assert "fastest rung" in stdout.lower()
+    assert "fastest rung" in done.stdout.lower()
     # The rate is the rate of the link: no call beats it but for the bytes that tbf lets pass at
     # once.
     for row in rows:
@@ -194,16 +184,16 @@ def test_two_hosts_measure_and_leave_nothing(program_path, run):
 
 def test_a_killed_rank_ends_the_run_and_keeps_its_rows(program_path, run):
     process = start_run(program_path, run)
-    wait_until(lambda: len(rows_of(run)) >= 2, process)
+    wait_for(lambda: len(rows_of(run)) >= 2, process)
     started = time.monotonic()
     # The other rank waits, or Open MPI may name the connection that it finds broken instead of the
     # killed rank.
     other, killed = ranks_of(run, program_path)
     os.kill(other, signal.SIGSTOP)
     os.kill(killed, signal.SIGKILL)
-    status, stdout, stderr = finish(process)
+    done = finish(process, status=1, error="signal 9")
     assert time.monotonic() - started < 15
-    assert status == 1 and "signal 9" in stderr and "To resume" in stdout + stderr
+    assert "To resume" in done.stdout + done.stderr
     assert len(rows_of(run)) >= 2
     assert_nothing_left(run)
 
@@ -211,14 +201,11 @@ def test_a_killed_rank_ends_the_run_and_keeps_its_rows(program_path, run):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_leaves_no_process(program_path, run, number):
     process = start_run(program_path, run)
-    wait_until(lambda: len(ranks_of(run, program_path)) == 2, process)
+    wait_for(lambda: len(ranks_of(run, program_path)) == 2, process)
     if number == signal.SIGINT:  # Ctrl-C reaches the whole group
         os.killpg(process.pid, number)
     else:
         process.send_signal(number)
-    status, stdout, _ = finish(process)
-    if number == signal.SIGKILL:
-        assert status == -signal.SIGKILL
-    else:
-        assert status == 130 and "To resume" in stdout
+    done = finish(process, status=-number if number == signal.SIGKILL else 130)
+    assert number == signal.SIGKILL or "To resume" in done.stdout
     assert_nothing_left(run)

@@ -6,17 +6,13 @@ compiled again.
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from conftest import ROOT, Program
-
-sys.path.insert(0, str(ROOT / "scripts"))
-
-import faults  # noqa: E402  (needs the path above)
+import faults
+from conftest import Program
+from tests.commands import ROOT, execute
 
 
 @pytest.fixture(scope="module")
@@ -31,9 +27,12 @@ def copied(program_path, tmp_path_factory):
     return copy.tree
 
 
-def configure(tree, *options):
-    return subprocess.run(["cmake", "-S", tree, "-B", tree / "build", *options],
-                          capture_output=True, text=True, timeout=120, check=False)
+def configure(tree, *options, **expected):
+    return execute("cmake", "-S", tree, "-B", tree / "build", *options, **expected)
+
+
+def build(tree, target):
+    execute("cmake", "--build", tree / "build", "--target", target, "--parallel", "2", timeout=600)
 
 
 def example():
@@ -54,13 +53,9 @@ def test_one_new_file_is_built_listed_and_verified(copied, program_path):
     assert not (ROOT / path).exists()
     (copied / path).write_text(text)
     old = Program(program_path)
-    copy = old("new", "convolution", "copy_of_im2col", "--from", "im2col",
-               environment={"STEPLADDER_SOURCE_DIR": str(copied)})
-    assert copy.returncode == 0, copy.stderr
-    done = subprocess.run(["cmake", "--build", copied / "build", "--target", "stepladder",
-                           "--parallel", "2"], capture_output=True, text=True, timeout=600,
-                          check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    old("new", "convolution", "copy_of_im2col", "--from", "im2col",
+        environment={"STEPLADDER_SOURCE_DIR": str(copied)})
+    build(copied, "stepladder")
 
     program = Program(copied / "build/stepladder")
     listed = program("list", primitive, "--full").stdout.splitlines()
@@ -69,24 +64,20 @@ def test_one_new_file_is_built_listed_and_verified(copied, program_path):
     assert row.endswith(adds)
 
     done = program("verify", primitive, "--variant", name, "--random", "50")
-    assert done.returncode == 0, done.stdout
     counts = re.search(r"50 problems, 1 variant: (\d+) checks passed, 0 failed", done.stdout)
     assert int(counts[1]) > 0
     (copied / path).unlink()
 
     # The copy that `new` makes compiles too, and is another rung.
     done = program("verify", "convolution", "--variant", "copy_of_im2col", "--random", "5")
-    assert done.returncode == 0 and ", 0 failed" in done.stdout, done.stdout
+    assert ", 0 failed" in done.stdout, done.stdout
     tree = program("list", "convolution").stdout
     assert re.search(r"─ im2col: .*\n(.*\n)*.*─ copy_of_im2col: what it adds to im2col", tree)
 
 
 def digests(tree):
     """Path and digest of every CUDA rung, as the build has them compiled in."""
-    done = subprocess.run(["cmake", "--build", tree / "build", "--target",
-                           "stepladder_source_digests"], capture_output=True, text=True,
-                          timeout=120, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    build(tree, "stepladder_source_digests")
     return dict(re.findall(r'{"(\S+)", "(\w+)"}', (tree / "build/source_digests.cpp").read_text()))
 
 
@@ -116,35 +107,27 @@ def test_a_new_rung_gets_a_digest(copied):
 
 @pytest.mark.parametrize("primitive", ["reorder", "matmul"])
 def test_the_rungs_of_one_primitive_can_be_built_alone(copied, primitive):
-    done = configure(copied, f"-DSTEPLADDER_PRIMITIVES={primitive}", "-DSTEPLADDER_UNITY=OFF")
+    configure(copied, f"-DSTEPLADDER_PRIMITIVES={primitive}", "-DSTEPLADDER_UNITY=OFF")
     sources = [entry["file"] for entry in json.loads(
         (copied / "build/compile_commands.json").read_text())]
-    assert configure(copied, "-DSTEPLADDER_PRIMITIVES=", "-DSTEPLADDER_UNITY=ON").returncode == 0
-    assert done.returncode == 0, done.stderr
+    configure(copied, "-DSTEPLADDER_PRIMITIVES=", "-DSTEPLADDER_UNITY=ON")
     serial = [source for source in sources
               if re.search(r"tree/kernels/\w+/cpu/serial\w*\.cpp", source)]
     assert serial and all(f"/{primitive}/" in source for source in serial)
     assert any("kernels/convolution/reference.cpp" in source for source in sources)
 
 
-def test_a_file_that_registers_another_name_stops_the_configuration(copied):
-    wrong = copied / "kernels/max_pool/mistyped.cpp"
-    serial = (copied / "kernels/max_pool/cpu/serial.cpp").read_text()
-    wrong.write_text(serial)
-    done = configure(copied)
+@pytest.mark.parametrize("name, text, messages", [
+    ("mistyped", (ROOT / "kernels/max_pool/cpu/serial.cpp").read_text(),
+     ('mistyped.cpp: registers the name "serial"', '"mistyped"')),
+    ("nameless", "const Registration registration{info, plan_of<pool>};\n",
+     ('nameless.cpp: expected `constexpr VariantInfo info{.name = "nameless"',))],
+    ids=["another name", "no description"])
+def test_a_file_without_a_description_of_its_name_stops_the_configuration(copied, name, text,
+                                                                          messages):
+    wrong = copied / f"kernels/max_pool/{name}.cpp"
+    wrong.write_text(text)
+    said = " ".join(configure(copied, status="not 0").stderr.split())
     wrong.unlink()
-    assert done.returncode != 0
-    message = " ".join(done.stderr.split())
-    assert 'kernels/max_pool/mistyped.cpp: registers the name "serial"' in message
-    assert '"mistyped"' in message
-
-
-def test_a_file_whose_description_cannot_be_read_stops_the_configuration(copied):
-    wrong = copied / "kernels/max_pool/nameless.cpp"
-    wrong.write_text('const Registration registration{info, plan_of<pool>};\n')
-    done = configure(copied)
-    wrong.unlink()
-    assert done.returncode != 0
-    message = " ".join(done.stderr.split())
-    assert ('kernels/max_pool/nameless.cpp: expected `constexpr VariantInfo info{.name = "nameless"'
-            in message)
+    assert f"kernels/max_pool/{name}.cpp: " in said
+    assert all(message in said for message in messages), said

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from conftest import read_csv
+from conftest import Command
 
 SHORT = ("--use", "simd", "--data", "generated")
 OF_RANKS = {
@@ -43,18 +43,11 @@ def links(tmp_path):
 
 @pytest.fixture
 def plan(stepladder, network, tmp_path):
-    run = tmp_path / "run"
-
-    def call(*arguments, **options):
-        done = stepladder("plan", "--network", network, *SHORT, *arguments, "--out", run, **options)
-        rows = read_csv(run / "plan.csv") if (run / "plan.csv").exists() else []
-        return done, rows
-    return call
+    return Command(stepladder, tmp_path / "run", "plan.csv", "plan", "--network", network, *SHORT)
 
 
 def test_every_mode_has_a_row_the_fastest_first(plan, links):
     done, rows = plan("--ranks", "2", "--links", links)
-    assert done.returncode == 0, done.stderr
     assert {row["mode"] for row in rows} == OF_RANKS | OF_ONE_PROCESS | {"synchronous,overlap=yes"}
     can_run = [row for row in rows if not row["why_not"]]
     assert rows[:len(can_run)] == can_run
@@ -71,21 +64,18 @@ def test_every_mode_has_a_row_the_fastest_first(plan, links):
 
 
 def test_slow_links_between_hosts_make_communication_longer(plan, links):
-    done, rows = plan("--ranks", "4", "--hosts", "2", "--links", links, "--modes", "synchronous",
-                      "parameter_server", "hogwild")
-    assert done.returncode == 0, done.stderr
+    _, rows = plan("--ranks", "4", "--hosts", "2", "--links", links, "--modes", "synchronous",
+                   "parameter_server", "hogwild")
     exposed = {row["mode"]: float(row["exposed_s"]) for row in rows if not row["why_not"]}
     assert set(exposed) == {"synchronous", "parameter_server"}
-    done, rows = plan("--ranks", "4", "--hosts", "2", "--rate", "1mbit", "--modes", "synchronous",
-                      "parameter_server", "--resume")
-    assert done.returncode == 0, done.stderr
+    _, rows = plan("--ranks", "4", "--hosts", "2", "--rate", "1mbit", "--modes", "synchronous",
+                   "parameter_server", "--resume")
     slow = {row["mode"]: float(row["exposed_s"]) for row in rows[-2:]}
     assert all(slow[mode] > 2 * exposed[mode] for mode in exposed)
 
 
 def test_without_links_only_modes_of_one_process_have_a_prediction(plan):
     done, rows = plan("--ranks", "2", "--measure")
-    assert done.returncode == 0, done.stderr
     assert {row["mode"] for row in rows if not row["why_not"]} == OF_ONE_PROCESS - {"single"}
     for row in rows:
         assert (row["measured_s"] != "") == (row["why_not"] == "")
@@ -96,7 +86,6 @@ def test_without_links_only_modes_of_one_process_have_a_prediction(plan):
 
 def test_ranks_measure_their_links_their_layers_and_the_modes(plan, mpirun):
     done, rows = plan("--measure", launcher=mpirun(2), timeout=240)
-    assert done.returncode == 0, done.stderr
     measured = {row["mode"]: row for row in rows if row["measured_s"]}
     assert set(measured) == OF_RANKS | {"synchronous,overlap=yes"}
     for row in measured.values():
@@ -115,12 +104,10 @@ def test_the_bytes_of_model_parallelism_are_those_that_train_reports(stepladder,
     run = tmp_path / "train"
     trained = stepladder("train", "--network", network, *SHORT, "--steps", "1", "--mode",
                          "model_parallel", "--out", run, launcher=mpirun(2))
-    assert trained.returncode == 0, trained.stderr
     forward, backward = map(
         float,
         re.search(r"model parallel: (\S+) MB forward, (\S+) MB backward", trained.stdout).groups())
     planned = stepladder("plan", "--network", network, "--ranks", "2", "--bytes")
-    assert planned.returncode == 0, planned.stderr
     mib = 2**20 / 1e6
     of_plan = re.search(r"^all +(\S+) +(\S+)", planned.stdout, re.MULTILINE).groups()
     assert [float(value) * mib for value in of_plan] == pytest.approx([forward, backward],
@@ -129,7 +116,6 @@ def test_the_bytes_of_model_parallelism_are_those_that_train_reports(stepladder,
 
 def test_the_surveys_counting_of_alexnet_over_three_devices(stepladder):
     done = stepladder("plan", "--network", "alexnet", "--ranks", "3", "--bytes")
-    assert done.returncode == 0, done.stderr
     survey = {
         fields[1]: fields[-1] for fields in map(str.split, done.stdout.splitlines())
         if len(fields) == 5}
@@ -151,9 +137,9 @@ def test_the_surveys_counting_of_alexnet_over_three_devices(stepladder):
     (("--ranks", "2", "--modes", "ssp,bond=2"), "bound"),
 ])
 def test_bad_options_end_with_one_sentence(plan, arguments, says):
-    done, rows = plan(*arguments)
-    assert done.returncode != 0 and rows == []
-    assert says in done.stderr and len(done.stderr.strip().splitlines()) <= 2, done.stderr
+    done, rows = plan(*arguments, status="not 0", error=says)
+    assert rows == []
+    assert len(done.stderr.strip().splitlines()) <= 2, done.stderr
 
 
 @pytest.mark.parametrize(("change", "says"), [
@@ -166,14 +152,14 @@ def test_bad_options_end_with_one_sentence(plan, arguments, says):
 def test_bad_links_are_named_with_their_file(plan, links, change, says):
     file = links / "links.json"
     file.write_text(change(file.read_text()))
-    done, rows = plan("--ranks", "2", "--links", links, "--modes", "synchronous")
-    assert done.returncode == 1 and rows == []
-    assert "links.json" in done.stderr and says in done.stderr
+    _, rows = plan("--ranks", "2", "--links", links, "--modes", "synchronous", status=1,
+                   error=("links.json", says))
+    assert rows == []
 
 
 def test_links_are_not_given_twice(plan, mpirun):
-    done, rows = plan("--rate", "1gbit", launcher=mpirun(2))
-    assert done.returncode != 0 and rows == []
-    assert "--rate: under mpirun the links are measured" in done.stderr
-    done, rows = plan("--ranks", "3", launcher=mpirun(2))
-    assert done.returncode != 0 and "--ranks 3: mpirun started 2" in done.stderr
+    _, rows = plan("--rate", "1gbit", launcher=mpirun(2), status="not 0",
+                   error="--rate: under mpirun the links are measured")
+    assert rows == []
+    _, rows = plan("--ranks", "3", launcher=mpirun(2), status="not 0",
+                   error="--ranks 3: mpirun started 2")

@@ -1,19 +1,15 @@
 """The cost model of best: scripts/cost_model.py fits it to runs, predict prints what it expects,
 step uses it."""
 
-import csv
 import json
 import math
 import random
-import subprocess
 import sys
 
 import pytest
 
-from conftest import ROOT, read_csv
-
-sys.path.insert(0, str(ROOT))
 from scripts import cost_model
+from tests.commands import ROOT, changing, execute, read_csv, write_csv
 
 FORMS = {"forward": "nn", "backward_data": "nt", "backward_weights": "tn"}
 COLUMNS = ("primitive", "direction", "variant", "technique", "problem", "shape", "precision",
@@ -36,27 +32,26 @@ def true_seconds(family, m, n, k):
     return 1e-9 * m * n * k if family == "openmp" else 1e-9 * 2 ** -2.5 * m ** 1.5 * n * k
 
 
+def product(m, n, k, form="nn"):
+    return {"primitive": "matmul", "shape": f"{m}x{n}x{k} {form}", "flops": 2.0 * m * n * k,
+            "bytes": 4.0 * (m * n + m * k + k * n)}
+
+
 def write_run(folder, machine, isa, sizes, cpu_model=None, direction="forward"):
     folder.mkdir()
-    (folder / "environment.json").write_text(
-        json.dumps({
-            "schema_version": 1, "cpu_model": cpu_model or machine["cpu_model"], "commit": "abc"}))
+    (folder / "environment.json").write_text(json.dumps({
+        "schema_version": 1, "cpu_model": cpu_model or machine["cpu_model"], "commit": "abc"}))
     described = json.loads(
         (ROOT / "results/amd-epyc-zen4-2core/columns.json").read_text())["tables"]["summary"]
     (folder / "columns.json").write_text(json.dumps({"schema_version": 1, "tables": {
         "summary": [column for column in described if column["name"] in COLUMNS]}}))
-    with open(folder / "summary.csv", "w", newline="") as file:
-        out = csv.DictWriter(file, COLUMNS)
-        out.writeheader()
-        for m, n, k in sizes:
-            for family in ("openmp", "skinny"):
-                out.writerow(
-                    dict(
-                        zip(COLUMNS,
-                            ("matmul", direction, f"{family}_{isa}", "openmp", f"{m}x{n}x{k}",
-                             f"{m}x{n}x{k} {FORMS[direction]}", "fp32", "row_major", "no", 1, 1,
-                             "ok", true_seconds(family, m, n, k), 2 * m * n * k, 4 *
-                             (m * n + m * k + k * n)), strict=True)))
+    write_csv(folder / "summary.csv", [
+        product(m, n, k, FORMS[direction]) | {
+            "direction": direction, "variant": f"{family}_{isa}", "technique": "openmp",
+            "problem": f"{m}x{n}x{k}", "precision": "fp32", "layout": "row_major",
+            "prepacked": "no", "threads": 1, "ranks": 1, "status": "ok",
+            "median_s": true_seconds(family, m, n, k)}
+        for m, n, k in sizes for family in ("openmp", "skinny")], COLUMNS)
     return folder
 
 
@@ -65,16 +60,14 @@ def sizes(count, seed):
     return [tuple(int(2 ** draw.uniform(1, 9)) for _ in range(3)) for _ in range(count)]
 
 
-def script(*arguments):
-    return subprocess.run([sys.executable, ROOT / "scripts/cost_model.py", *map(str, arguments)],
-                          capture_output=True, text=True, check=False)
+def script(*arguments, **expected):
+    return execute(sys.executable, ROOT / "scripts/cost_model.py", *arguments, **expected)
 
 
 @pytest.fixture
 def model(machine, isa, tmp_path):
     run = write_run(tmp_path / "fitted", machine, isa, sizes(60, 1))
-    done = script("fit", run, "--out", tmp_path / "model.json")
-    assert done.returncode == 0, done.stderr
+    script("fit", run, "--out", tmp_path / "model.json")
     return tmp_path / "model.json"
 
 
@@ -84,7 +77,7 @@ def test_a_law_is_learnt_and_the_regret_on_other_shapes_is_printed(machine, isa,
     found = cost_model.regrets(json.loads(model.read_text()), [other])["matmul, 1 thread"]
     assert len(found) > 40 and max(regret.predicted for regret in found) == 0
     shown = script("check", model, other)
-    assert shown.returncode == 0 and "| matmul, 1 thread |" in shown.stdout
+    assert "| matmul, 1 thread |" in shown.stdout
     assert "| 100% | 0.0% | 0.0% |" in shown.stdout
 
 
@@ -136,21 +129,19 @@ def test_the_sizes_of_a_problem_are_those_of_the_fit(stepladder, isa, machine, t
         "bytes": bytes_moved})
     # The bias is chosen so that the prediction is 1 us if the program computes the same sizes.
     slopes = [0.1 * (d + 1) for d in range(len(features))]
-    far = [-1e9] * len(features), [1e9] * len(
-        features)  # they are measured sizes, and the kernel is 0 there
+    # They are measured sizes, and the kernel is 0 there.
+    far = [-1e9] * len(features), [1e9] * len(features)
     bias = math.log2(1e-6) - sum(s * x for s, x in zip(slopes, features, strict=True))
     path = tmp_path / "model.json"
-    path.write_text(
-        json.dumps({
-            "schema_version": 1, "cpu_model": machine["cpu_model"], "families": [{
-                "primitive": primitive, "directions": [direction],
-                "layout": "row_major" if primitive == "matmul" else "nchw", "threads": 1,
-                "lengths": [1.0] * len(features), "points": far, "rungs": {
-                    f"openmp_{isa}": {"bias": bias, "slopes": slopes, "weights": [1.0, 1.0]}}}]}))
+    path.write_text(json.dumps({
+        "schema_version": 1, "cpu_model": machine["cpu_model"], "families": [{
+            "primitive": primitive, "directions": [direction],
+            "layout": "row_major" if primitive == "matmul" else "nchw", "threads": 1,
+            "lengths": [1.0] * len(features), "points": far, "rungs": {
+                f"openmp_{isa}": {"bias": bias, "slopes": slopes, "weights": [1.0, 1.0]}}}]}))
     done = stepladder("predict", primitive, "--shape", option + form[1],
                       *(["--direction", direction] if primitive == "convolution" else []),
                       "--threads", "1", "--cost-model", path)
-    assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1].split()[-1] == "1.0"
 
 
@@ -158,15 +149,10 @@ def test_the_directions_of_a_product_are_one_fit(monkeypatch):
     monkeypatch.setattr(cost_model, "MOST_POINTS", 50)
 
     def measured(form):
-        found = []
-        for m, n, k in sizes(20, 4):
-            row = {
-                "primitive": "matmul", "direction": "any", "shape": f"{m}x{n}x{k} {form}",
-                "flops": 2.0 * m * n * k, "bytes": 4.0 * (m * n + m * k + k * n)}
-            found.append(
-                cost_model.Measured(f"{m}x{n}x{k}", cost_model.features_of(row),
-                                    {"a": 1e-9 * m * n * k, "b": 2e-9 * n * k}))
-        return found
+        return [cost_model.Measured(f"{m}x{n}x{k}",
+                                    cost_model.features_of(product(m, n, k, form)),
+                                    {"a": 1e-9 * m * n * k, "b": 2e-9 * n * k})
+                for m, n, k in sizes(20, 4)]
 
     families = {("matmul", direction, "row_major", threads): measured(form)
                 for direction, form in FORMS.items() for threads in (1, 2)}
@@ -216,14 +202,11 @@ def test_predict_computes_what_the_fit_computes(stepladder, isa, model, size):
     m, n, k = size
     done = stepladder("predict", "matmul", "--shape", f"{m}x{n}x{k}", "--threads", "1",
                       "--cost-model", model)
-    assert done.returncode == 0, done.stderr
     (line,) = done.stdout.splitlines()[1:]
     family = json.loads(model.read_text())["families"][0]
     expected = "skinny" if m < 32 else "openmp"
-    row = {
-        "primitive": "matmul", "shape": f"{m}x{n}x{k} nn", "flops": 2.0 * m * n * k,
-        "bytes": 4.0 * (m * n + m * k + k * n)}
-    seconds = cost_model.predicted(family, f"{expected}_{isa}", cost_model.features_of(row))
+    seconds = cost_model.predicted(family, f"{expected}_{isa}",
+                                   cost_model.features_of(product(*size)))
     assert math.isclose(seconds, true_seconds(expected, m, n, k), rel_tol=0.05)
     assert f"{expected}_{isa}" in line.split() and f"{1e6 * seconds:.1f}" in line.split()
 
@@ -242,31 +225,28 @@ def test_a_step_measures_only_rungs_that_the_model_predicts_to_be_close(
     variants = {"slow": f"simd_{isa}",
                 "packed": f"packed_{isa}"}  # of this product, packed takes less than half the time
     network = tmp_path / "wide.json"
-    network.write_text(
-        json.dumps({
-            "input": {"channels": 1, "height": 28, "width": 28}, "classes": 512, "batch": 256,
-            "layers": [{"type": "fully_connected", "name": "fc", "outputs": 512}, {
-                "type": "softmax_cross_entropy"}], "optimizer": {
-                    "type": "sgd", "learning_rate": 0.1}}))
+    network.write_text(json.dumps({
+        "input": {"channels": 1, "height": 28, "width": 28}, "classes": 512, "batch": 256,
+        "layers": [{"type": "fully_connected", "name": "fc", "outputs": 512},
+                   {"type": "softmax_cross_entropy"}],
+        "optimizer": {"type": "sgd", "learning_rate": 0.1}}))
     run = write_run(tmp_path / "fitted", machine, isa, [(512, 256, 784), *sizes(40, 1)],
                     direction="backward_weights")
     path = tmp_path / "model.json"
-    assert script("fit", run, "--out", path).returncode == 0
-    content = json.loads(path.read_text())
-    family = content["families"][0]
-    rung = next(iter(family["rungs"].values()))
-    family["rungs"] = {
-        variants[name]: rung | {
-            "bias": bias, "slopes": [0] * len(rung["slopes"]),
-            "weights": [1e-9] * len(rung["weights"])}
-        for name, bias in (("slow", slow), ("packed", packed))}
-    path.write_text(json.dumps(content))
+    script("fit", run, "--out", path)
+    with changing(path) as content:
+        family = content["families"][0]
+        rung = next(iter(family["rungs"].values()))
+        family["rungs"] = {
+            variants[name]: rung | {
+                "bias": bias, "slopes": [0] * len(rung["slopes"]),
+                "weights": [1e-9] * len(rung["weights"])}
+            for name, bias in (("slow", slow), ("packed", packed))}
 
     def chosen(name):
         out = tmp_path / name
-        done = stepladder("step", "--network", network, "--repetitions", "3", "--budget", "0.005",
-                          "--threads", "1", "--cost-model", path, "--out", out)
-        assert done.returncode == 0, done.stderr
+        stepladder("step", "--network", network, "--repetitions", "3", "--budget", "0.005",
+                   "--threads", "1", "--cost-model", path, "--out", out)
         return next(row["variant"] for row in read_csv(out / "step.csv")
                     if row["layer"] == "fc.backward_weights")
 
@@ -288,62 +268,52 @@ def test_a_step_measures_only_rungs_that_the_model_predicts_to_be_close(
     (lambda model: model.update(extra=1), "extra"),
 ])
 def test_a_malformed_file_is_refused(stepladder, model, change, expected):
-    content = json.loads(model.read_text())
-    change(content)
-    model.write_text(json.dumps(content))
-    done = stepladder("predict", "matmul", "--shape", "8x8x8", "--threads", "1", "--cost-model",
-                      model)
-    assert done.returncode != 0 and expected in done.stderr and str(model) in done.stderr
+    with changing(model) as content:
+        change(content)
+    stepladder("predict", "matmul", "--shape", "8x8x8", "--threads", "1", "--cost-model", model,
+               status="not 0", error=(expected, str(model)))
 
 
 def test_a_rung_is_not_predicted_far_from_the_sizes_that_it_was_measured_with(
         stepladder, isa, model):
-    content = json.loads(model.read_text())  # sizes of 2 to 512
-    family, rung = content["families"][0], content["families"][0]["rungs"][f"openmp_{isa}"]
-    family["rungs"][f"packed_openmp_{isa}"] = rung | {
-        "bias": -100, "weights": [
-            weight if point[2] < 4 else 0.0
-            for weight, point in zip(rung["weights"], family["points"], strict=True)]}  # k below 16
-    model.write_text(json.dumps(content))
+    with changing(model) as content:  # sizes of 2 to 512
+        family, rung = content["families"][0], content["families"][0]["rungs"][f"openmp_{isa}"]
+        family["rungs"][f"packed_openmp_{isa}"] = rung | {
+            "bias": -100, "weights": [
+                weight if point[2] < 4 else 0.0  # k below 16
+                for weight, point in zip(rung["weights"], family["points"], strict=True)]}
 
-    def fastest(k):
-        shape = ("predict", "matmul", "--shape", f"64x64x{k}", "--threads", "1", "--cost-model",
-                 model)
-        done = stepladder(*shape)
-        return done.stdout.splitlines()[1].split()[4] if done.returncode == 0 else done.stderr
+    def predict(k, **expected):
+        return stepladder("predict", "matmul", "--shape", f"64x64x{k}", "--threads", "1",
+                          "--cost-model", model, **expected)
 
-    assert fastest(8) == f"packed_openmp_{isa}" and fastest(
-        200) == f"openmp_{isa}" and "sizes" in fastest(2000)
-    row = {
-        "primitive": "matmul", "shape": "64x64x200 nn", "flops": 2.0 * 64 * 64 * 200,
-        "bytes": 4.0 * (64 * 64 + 2 * 64 * 200)}
-    features = cost_model.features_of(row)
+    for k, fastest in ((8, f"packed_openmp_{isa}"), (200, f"openmp_{isa}")):
+        assert predict(k).stdout.splitlines()[1].split()[4] == fastest
+    predict(2000, status="not 0", error="sizes")
+    features = cost_model.features_of(product(64, 64, 200))
     assert [
         cost_model.covers(family, f"{name}_{isa}", features)
         for name in ("openmp", "packed_openmp")] == [True, False]
 
 
 def test_nothing_to_predict_is_an_error(stepladder, model):
-    done = stepladder("predict", "max_pool", "--suite", "quick", "--threads", "1", "--cost-model",
-                      model)
-    assert done.returncode != 0 and done.stderr.count("\n") == 1 and str(model) in done.stderr
+    stepladder("predict", "max_pool", "--suite", "quick", "--threads", "1", "--cost-model", model,
+               status="not 0", error=str(model), lines=1)
 
 
 def test_the_check_refuses_a_model_of_an_earlier_version(machine, isa, model, tmp_path):
-    content = json.loads(model.read_text())
-    content["families"][0]["direction"] = content["families"][0].pop("directions")[0]
-    model.write_text(json.dumps(content))
-    done = script("check", model, write_run(tmp_path / "other", machine, isa, sizes(5, 2)))
-    assert done.returncode == 2 and f"{model}: of an earlier version" in done.stderr
-    assert done.stderr.count("\n") == 1
+    with changing(model) as content:
+        content["families"][0]["direction"] = content["families"][0].pop("directions")[0]
+    script("check", model, write_run(tmp_path / "other", machine, isa, sizes(5, 2)), status=2,
+           error=f"{model}: of an earlier version", lines=1)
 
 
 def test_bad_runs_are_refused_and_leave_no_file(machine, isa, tmp_path):
     run = write_run(tmp_path / "one", machine, isa, sizes(5, 1))
     other = write_run(tmp_path / "two", machine, isa, sizes(40, 1), cpu_model="Analytical Engine")
     out = tmp_path / "model.json"
-    for runs, expected in (([run], "two rungs that were measured on 12"), ([
-            run, other], "several processors"), ([tmp_path / "none"], "no such folder")):
-        done = script("fit", *runs, "--out", out)
-        assert done.returncode == 2 and expected in done.stderr and done.stderr.count("\n") == 1
+    for runs, expected in (([run], "two rungs that were measured on 12"),
+                           ([run, other], "several processors"),
+                           ([tmp_path / "none"], "no such folder")):
+        script("fit", *runs, "--out", out, status=2, error=expected, lines=1)
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == []

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import QUICK, read_csv, wait_for_rows
+from conftest import QUICK, wait_for_rows
+from tests.commands import ends, read_csv, write_script
 
 SUITE = "suite,name,count,source\n"
 
@@ -54,16 +55,6 @@ def start_and_wait_for_rows(stepladder, mpirun, gradients, out, **environment):
     return process
 
 
-def ended_within(seconds, process):
-    """Whether the process is gone, or waits only to be reaped: neither has an executable."""
-    end = time.monotonic() + seconds
-    while Path(f"/proc/{process}/exe").exists():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.05)
-    return True
-
-
 @pytest.mark.parametrize("cause", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_lost_rank_is_named_and_the_run_can_be_resumed(stepladder, mpirun, gradients, tmp_path,
                                                          cause):
@@ -84,15 +75,12 @@ def test_a_lost_rank_is_named_and_the_run_can_be_resumed(stepladder, mpirun, gra
         assert "process rank 2 " in errors and "signal 9" in errors
     else:
         assert "for rank 2 (" in errors and f"process {lost} is stopped" in errors
-    assert ended_within(
-        5, lost)  # mpirun kills it, and does not wait for the kernel to be done with it
-
+    assert ends(lost)  # mpirun kills it, and does not wait for the kernel to be done with it
     kept = read_csv(out / "summary.csv")
     assert kept and all(row["status"] == "ok" for row in kept)
     gradients.write_text(SUITE + "tiny,first,16,\ntiny,last,5,\n")
     done = stepladder("bench", "all_reduce", "--variant", "ring,mpi_allreduce", "--suite-file",
                       gradients, *QUICK, "--out", out, "--resume", launcher=mpirun)
-    assert done.returncode == 0, done.stderr
     assert " kept from before" in done.stdout
     rows = read_csv(out / "summary.csv")
     assert rows[:len(kept)] == kept and {"first", "last"} <= {row["problem"] for row in rows}
@@ -113,10 +101,10 @@ def test_ranks_do_not_share_the_first_core(stepladder, mpirun, gradients, tmp_pa
 def test_another_command_line_on_one_rank_is_an_error(stepladder, mpirun, gradients, tmp_path):
     same = ["bench", "all_reduce", "--suite-file", str(gradients), "--out", str(tmp_path / "run")]
     launcher = [*mpirun[:-1], "2", str(stepladder.path), *same, ":", "-np", "1"]
-    done = stepladder(*same, "--seed", "2", launcher=launcher, timeout=20)
-    assert done.returncode == 2
+    done = stepladder(*same, "--seed", "2", launcher=launcher, timeout=20, status=2,
+                      error="--seed 2")
     assert done.stderr.count("stepladder: rank 2 has another command line than rank 0") == 1
-    assert "--seed 2" in done.stderr and not (tmp_path / "run").exists()
+    assert not (tmp_path / "run").exists()
 
 
 def test_another_suite_on_one_rank_is_an_error(stepladder, mpirun, gradients, tmp_path):
@@ -132,28 +120,24 @@ def test_another_suite_on_one_rank_is_an_error(stepladder, mpirun, gradients, tm
         *mpirun[:-2], "-np", "1", "-wdir",
         str(folders[0]), *part, ":", "-np", "1", "-wdir",
         str(folders[1])]
-    done = stepladder(*part[1:], launcher=launcher, timeout=20)
-    assert done.returncode == 2
-    assert "rank 1 has another list of problems than rank 0" in done.stderr
-    assert "second" in done.stderr and not (tmp_path / "run").exists()
+    stepladder(*part[1:], launcher=launcher, timeout=20, status=2,
+               error=("rank 1 has another list of problems than rank 0", "second"))
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.fixture
 def in_folders(tmp_path):
     """A program that starts another one in a folder of its rank, as hosts with other files do."""
-    wrapper = tmp_path / "in_folder_of_rank.sh"
-    wrapper.write_text('#!/bin/sh\ncd "$(dirname "$0")/$OMPI_COMM_WORLD_RANK" && exec "$@"\n')
-    wrapper.chmod(0o755)
     for rank in range(3):
         (tmp_path / str(rank)).mkdir()
-    return wrapper
+    return write_script(tmp_path / "in_folder_of_rank.sh",
+                        '#!/bin/sh\ncd "$(dirname "$0")/$OMPI_COMM_WORLD_RANK" && exec "$@"\n')
 
 
-def ends_with(status, reason, done):
-    """The run ended with this status and one line of this program, which names rank and reason."""
-    lines = [line for line in done.stderr.splitlines() if line.startswith("stepladder: ")]
-    return done.returncode == status and len(lines) == 1 and lines[0].startswith(
-        f"stepladder: {reason}")
+def says_once(reason, done):
+    """One line of the run is of this program, and names rank and reason."""
+    line, = [line for line in done.stderr.splitlines() if line.startswith("stepladder: ")]
+    return line.startswith(f"stepladder: {reason}")
 
 
 # The limit is that of a rank that hangs: these runs must end long before it.
@@ -176,20 +160,18 @@ def test_a_file_missing_on_one_rank_ends_the_run(stepladder, mpirun, network, tm
         (folder / "tuned.json").write_text("{}")
         shutil.copy(network, folder / "net.json")
     (tmp_path / "1" / file).unlink()
-    done = stepladder(*command, launcher=[*mpirun, in_folders], timeout=45)
-    assert done.returncode != 0
+    done = stepladder(*command, launcher=[*mpirun, in_folders], timeout=45, status="not 0")
     assert any(
         line.startswith("stepladder: rank 1 of 3: ") and file in line
         for line in done.stderr.splitlines())
 
 
 def test_a_name_that_one_rank_does_not_know_ends_the_run(stepladder, mpirun, tmp_path, in_folders):
-    for rank in range(3):
-        (tmp_path / str(rank) /
-         "suite.csv").write_text(SUITE + f"tiny,{'first' if rank == 1 else 'second'},16,\n")
+    for rank, name in enumerate(("second", "first", "second")):
+        (tmp_path / str(rank) / "suite.csv").write_text(SUITE + f"tiny,{name},16,\n")
     done = stepladder("bench", "all_reduce", "--suite-file", "suite.csv", "--problem", "second",
-                      launcher=[*mpirun, in_folders], timeout=45)
-    assert ends_with(1, "rank 1 of 3: unknown problem of all_reduce 'second'", done), done.stderr
+                      launcher=[*mpirun, in_folders], timeout=45, status=1)
+    assert says_once("rank 1 of 3: unknown problem of all_reduce 'second'", done), done.stderr
 
 
 @pytest.mark.parametrize("arguments", [
@@ -198,29 +180,25 @@ def test_a_name_that_one_rank_does_not_know_ends_the_run(stepladder, mpirun, tmp
     ["step", "--inter", "x"],
     ["train", "--network", "mlp", "--mode", "synchronos"]])
 def test_an_error_on_all_ranks_is_printed_once(stepladder, mpirun, arguments):
-    alone = stepladder(*arguments)
-    done = stepladder(*arguments, launcher=mpirun, timeout=45)
-    assert done.returncode == alone.returncode == 2
-    assert alone.stderr.strip() in done.stderr and done.stderr.count(
-        alone.stderr.splitlines()[0]) == 1
+    alone = stepladder(*arguments, status=2).stderr
+    done = stepladder(*arguments, launcher=mpirun, timeout=45, status=2, error=alone.strip())
+    assert done.stderr.count(alone.splitlines()[0]) == 1
 
 
 def test_another_network_on_one_rank_is_an_error(stepladder, mpirun, network, tmp_path, in_folders):
-    for rank in range(3):
-        text = network.read_text()
-        (tmp_path / str(rank) /
-         "net.json").write_text(text.replace("0.1", "0.2") if rank == 2 else text)
+    for rank, learning_rate in enumerate(("0.1", "0.1", "0.2")):
+        (tmp_path / str(rank) / "net.json").write_text(
+            network.read_text().replace("0.1", learning_rate))
     done = stepladder("train", "--network", "net.json", "--mode", "synchronous", "--data",
-                      "generated", "--steps", "1", "--out", tmp_path / "run", launcher=[
-                          *mpirun, in_folders], timeout=45)
-    assert ends_with(2, "rank 2 has another net.json than rank 0", done), done.stderr
+                      "generated", "--steps", "1", "--out", tmp_path / "run",
+                      launcher=[*mpirun, in_folders], timeout=45, status=2)
+    assert says_once("rank 2 has another net.json than rank 0", done), done.stderr
 
 
 def test_a_limit_that_is_no_number_is_an_error(stepladder, mpirun, gradients):
-    done = stepladder("bench", "all_reduce", "--suite-file", gradients, launcher=mpirun,
-                      environment={"STEPLADDER_RANK_TIMEOUT": "soon"}, timeout=20)
-    assert done.returncode != 0
-    assert "STEPLADDER_RANK_TIMEOUT=soon: expected seconds" in done.stderr
+    stepladder("bench", "all_reduce", "--suite-file", gradients, launcher=mpirun,
+               environment={"STEPLADDER_RANK_TIMEOUT": "soon"}, timeout=20, status="not 0",
+               error="STEPLADDER_RANK_TIMEOUT=soon: expected seconds")
 
 
 ONE_THREAD = """
@@ -234,8 +212,7 @@ int MPI_Init_thread(int *count, char ***arguments, int required, int *provided) 
 
 
 def test_a_library_that_allows_one_thread_only_is_refused(stepladder, mpirun, preloaded):
-    done = stepladder("train", "--network", "mlp", "--mode", "synchronous,overlap", "--data",
-                      "generated", "--steps", "1", launcher=[
-                          *mpirun, "-x", f"LD_PRELOAD={preloaded(ONE_THREAD)}"], timeout=45)
-    assert done.returncode != 0
-    assert "this MPI library allows calls from one thread only" in done.stderr
+    stepladder("train", "--network", "mlp", "--mode", "synchronous,overlap", "--data", "generated",
+               "--steps", "1", launcher=[*mpirun, "-x", f"LD_PRELOAD={preloaded(ONE_THREAD)}"],
+               timeout=45, status="not 0",
+               error="this MPI library allows calls from one thread only")

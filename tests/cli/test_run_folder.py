@@ -8,11 +8,11 @@ import resource
 import shlex
 import shutil
 import signal
-import subprocess
 
 import pytest
 
-from conftest import MATMUL_HEADER, QUICK, ROOT, TINY_VARIANTS, read_csv, wait_for_rows
+from conftest import MATMUL_HEADER, QUICK, TINY_VARIANTS, wait_for_rows
+from tests.commands import ROOT, execute, read_csv
 
 KEY = ("direction", "variant", "suite", "problem", "threads")
 
@@ -31,46 +31,50 @@ def keys(run):
     return rows
 
 
+def of_tiny(tiny, run, *more):
+    """The arguments of a quick run of the tiny suite."""
+    return ("bench", "matmul", "--suite-file", tiny, *QUICK, "--out", run, *more)
+
+
+def of_many(many, run, repetitions=2, budget=0.001):
+    return ("bench", "matmul", "--variant", "serial_i??", "--suite-file", many, "--threads", 1,
+            "--repetitions", repetitions, "--budget", budget, "--out", run)
+
+
+@pytest.fixture
+def copied(finished_run, tmp_path):
+    return shutil.copytree(finished_run, tmp_path / "run")
+
+
 def test_a_run_that_is_there_is_refused_and_left_alone(stepladder, finished_run, tiny):
     before = {path.name: path.read_bytes() for path in finished_run.iterdir()}
-    done = stepladder("bench", "matmul", "--suite-file", tiny, *QUICK, "--out", finished_run)
-    assert done.returncode == 1
-    assert "holds a run already" in done.stderr
-    assert "--resume" in done.stderr and "--out" in done.stderr
+    stepladder(*of_tiny(tiny, finished_run), status=1,
+               error=("holds a run already", "--resume", "--out"))
     assert {path.name: path.read_bytes() for path in finished_run.iterdir()} == before
 
 
-def test_resuming_keeps_finished_rows_and_adds_missing_ones(stepladder, finished_run, tiny,
-                                                            tmp_path):
-    run = tmp_path / "run"
-    shutil.copytree(finished_run, run)
-    lines = (run / "summary.csv").read_text().splitlines(keepends=True)
-    lost = [
-        i for i, line in enumerate(lines)
-        if line.startswith(("matmul,forward,blocked,", "matmul,forward,serial_ijk,"))]
+def test_resuming_keeps_finished_rows_and_adds_missing_ones(stepladder, finished_run, tiny, copied):
+    lines = (copied / "summary.csv").read_text().splitlines(keepends=True)
+    kept = [line for line in lines
+            if not line.startswith(("matmul,forward,blocked,", "matmul,forward,serial_ijk,"))]
+    lost = len(lines) - len(kept)
     assert lost
-    (run / "summary.csv").write_text("".join(line
-                                             for i, line in enumerate(lines) if i not in lost) +
-                                     'matmul,"torn')
-    done = stepladder("bench", "matmul", "--variant", TINY_VARIANTS, "--suite-file", tiny, *QUICK,
-                      "--out", run, "--resume")
-    assert done.returncode == 0, done.stderr
-    assert f"{len(lost)} rows ok" in done.stdout and "kept from before" in done.stdout
-    after = (run / "summary.csv").read_text().splitlines(keepends=True)
-    assert after[:len(lines) - len(lost)] == [line for i, line in enumerate(lines) if i not in lost]
-    assert sorted(keys(run)) == sorted(keys(finished_run))
-    assert len(json.loads((run / "environment.json").read_text())["commands"]) == 2
+    (copied / "summary.csv").write_text("".join(kept) + 'matmul,"torn')
+    done = stepladder(*of_tiny(tiny, copied, "--variant", TINY_VARIANTS, "--resume"))
+    assert f"{lost} rows ok" in done.stdout and "kept from before" in done.stdout
+    after = (copied / "summary.csv").read_text().splitlines(keepends=True)
+    assert after[:len(kept)] == kept
+    assert sorted(keys(copied)) == sorted(keys(finished_run))
+    assert len(json.loads((copied / "environment.json").read_text())["commands"]) == 2
 
 
-def test_measuring_again_replaces_rows_and_samples_and_leaves_the_others(
-        stepladder, finished_run, tiny, tmp_path):
-    run = tmp_path / "run"
-    shutil.copytree(finished_run, run)
+def test_measuring_again_replaces_rows_and_samples_and_leaves_the_others(stepladder, finished_run,
+                                                                         tiny, copied):
+    run = copied
     before, samples = read_csv(run / "summary.csv"), read_csv(run / "samples.csv")
     done = stepladder("bench", "matmul", "--variant", "blocked", "--suite-file", tiny, "--threads",
                       "1", "--repetitions", "3", "--budget", "0.02", "--out", run, "--resume",
                       "--again")
-    assert done.returncode == 0, done.stderr
     assert "2 rows ok" in done.stdout
     assert sorted(keys(run)) == sorted(keys(finished_run))
     kept = [row for row in before if row["variant"] != "blocked"]
@@ -88,8 +92,7 @@ def test_measuring_again_replaces_rows_and_samples_and_leaves_the_others(
 
 
 def start_many(stepladder, many, run):
-    process = stepladder.start("bench", "matmul", "--variant", "serial_i??", "--suite-file", many,
-                               "--threads", 1, "--repetitions", 5, "--budget", 0.02, "--out", run)
+    process = stepladder.start(*of_many(many, run, repetitions=5, budget=0.02))
     wait_for_rows(run, process, 6)
     return process
 
@@ -97,7 +100,8 @@ def start_many(stepladder, many, run):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_leaves_finished_rows_and_the_command_that_goes_on(stepladder, many, tmp_path,
                                                                     number):
-    run = tmp_path / "run"
+    """Quoted, so that a shell reads it as the first one did."""
+    run = tmp_path / "a run"
     process = start_many(stepladder, many, run)
     process.send_signal(number)
     _, stderr = process.communicate(timeout=30)
@@ -107,10 +111,9 @@ def test_a_signal_leaves_finished_rows_and_the_command_that_goes_on(stepladder, 
     assert json.loads((run / "environment.json").read_text())["quiet_sentence"]
     message, command = stderr.splitlines()[-3:-1]
     assert str(run) in message and "resume with" in message
+    assert shlex.split(command) == [*process.args, "--resume"]
 
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, cwd="/",
-                          check=False)
-    assert done.returncode == 0, done.stderr
+    execute("sh", "-c", command, cwd="/")
     assert (run / "summary.csv").read_text().startswith(finished)
     assert len(keys(run)) == 120
 
@@ -121,10 +124,7 @@ def test_a_killed_run_goes_on_from_its_finished_rows(stepladder, many, tmp_path)
     process.kill()
     process.communicate()
     finished = (run / "summary.csv").read_text()
-    done = stepladder("bench", "matmul", "--variant", "serial_i??", "--suite-file", many,
-                      "--threads", 1, "--repetitions", 2, "--budget", 0.001, "--out", run,
-                      "--resume")
-    assert done.returncode == 0, done.stderr
+    stepladder(*of_many(many, run), "--resume")
     assert (run / "summary.csv").read_text().startswith(finished[:finished.rfind("\n") + 1])
     assert len(keys(run)) == 120
 
@@ -132,18 +132,15 @@ def test_a_killed_run_goes_on_from_its_finished_rows(stepladder, many, tmp_path)
 def test_a_place_that_takes_no_files_is_refused_before_measuring(stepladder, tiny, tmp_path):
     (tmp_path / "file").touch()
     for out in (tmp_path / "file", tmp_path / "file/run", "/proc/self/run"):
-        done = stepladder("bench", "matmul", "--suite-file", tiny, *QUICK, "--out", out)
-        assert done.returncode == 1
-        assert f"{out}: cannot be made" in done.stderr
+        stepladder(*of_tiny(tiny, out), status=1, error=f"{out}: cannot be made")
 
 
 def test_a_table_of_another_version_is_refused_before_measuring(stepladder, tiny, tmp_path):
     run = tmp_path / "run"
     run.mkdir()
     (run / "samples.csv").write_text("once,upon\na,time\n")
-    done = stepladder("bench", "matmul", "--suite-file", tiny, *QUICK, "--out", run)
-    assert done.returncode == 1
-    assert "samples.csv:1: its columns are not this version's" in done.stderr
+    stepladder(*of_tiny(tiny, run), status=1,
+               error="samples.csv:1: its columns are not this version's")
     assert [path.name for path in run.iterdir()] == ["samples.csv"]
 
 
@@ -151,18 +148,15 @@ def test_a_table_of_another_version_is_refused_before_measuring(stepladder, tiny
 def small_disk(tmp_path):
     folder = tmp_path / "disk"
     folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder],
-                             capture_output=True, check=False)
-    if mounted.returncode != 0:
+    if execute("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder,
+               status=None).returncode != 0:
         pytest.skip("this process may not mount a small disk")
     yield folder
-    subprocess.run(["umount", folder], check=True)
+    execute("umount", folder)
 
 
 def test_a_full_disk_is_refused_before_measuring(stepladder, tiny, small_disk):
-    done = stepladder("bench", "matmul", "--suite-file", tiny, *QUICK, "--out", small_disk / "run")
-    assert done.returncode == 1
-    assert "MiB are free; a run needs 64" in done.stderr
+    stepladder(*of_tiny(tiny, small_disk / "run"), status=1, error="MiB are free; a run needs 64")
     assert not list((small_disk / "run").iterdir())
 
 
@@ -173,15 +167,12 @@ def test_a_disk_that_fills_up_loses_no_finished_row(stepladder, many, tmp_path):
                            (20000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
     run = tmp_path / "run"
-    arguments = ("bench", "matmul", "--variant", "serial_i??", "--suite-file", many, "--threads", 1,
-                 "--repetitions", 2, "--budget", 0.001, "--out", run)
-    done = stepladder(*arguments, preexec_fn=limit_files)
-    assert done.returncode == 1
-    assert ": cannot be written: File too large" in done.stderr
+    arguments = of_many(many, run)
+    stepladder(*arguments, preexec_fn=limit_files, status=1,
+               error=": cannot be written: File too large")
     finished = (run / "summary.csv").read_text()
     assert finished.endswith("\n") and 0 < len(keys(run)) < 120
-    done = stepladder(*arguments, "--resume")
-    assert done.returncode == 0, done.stderr
+    stepladder(*arguments, "--resume")
     assert (run / "summary.csv").read_text().startswith(finished)
     assert len(keys(run)) == 120
 
@@ -189,7 +180,6 @@ def test_a_disk_that_fills_up_loses_no_finished_row(stepladder, many, tmp_path):
 def test_without_out_a_run_is_named_by_its_time(stepladder, tiny):
     done = stepladder("bench", "matmul", "--variant", "serial_ijk", "--problem", "one",
                       "--suite-file", tiny, *QUICK)
-    assert done.returncode == 0, done.stderr
     summary = done.stdout.splitlines()[-1]
     try:
         assert "/results/local/2" in summary and os.path.isfile(summary)
@@ -197,22 +187,11 @@ def test_without_out_a_run_is_named_by_its_time(stepladder, tiny):
         shutil.rmtree(os.path.dirname(summary))
 
 
-def test_the_printed_command_is_what_was_typed(stepladder, many, tmp_path):
-    """Quoted, so that a shell reads it as the first one did."""
-    run = tmp_path / "a run"
-    process = start_many(stepladder, many, run)
-    process.send_signal(signal.SIGINT)
-    command = process.communicate(timeout=30)[1].splitlines()[-2]
-    assert shlex.split(command) == [*process.args, "--resume"]
-
-
-def test_the_noise_is_that_of_the_whole_run_however_many_commands_made_it(
-        stepladder, tiny, tmp_path):
+def test_the_noise_is_that_of_the_whole_run_however_many_commands_made_it(stepladder, tiny,
+                                                                          tmp_path):
     run = tmp_path / "run"
     for variant, more in (("blocked", ()), ("serial_i??", ("--resume",))):
-        done = stepladder("bench", "matmul", "--variant", variant, "--suite-file", tiny, *QUICK,
-                          "--out", run, *more)
-        assert done.returncode == 0, done.stderr
+        stepladder(*of_tiny(tiny, run, "--variant", variant, *more))
         environment = json.loads((run / "environment.json").read_text())
         repetitions = len(read_csv(run / "samples.csv"))
         assert environment["noise"]["repetitions"] == repetitions
@@ -241,12 +220,7 @@ def test_the_documents_describe_every_column(finished_run):
     ("ceilings.json", {"ceilings": [{}]}),
     ("ceilings.json", {"ceilings": [3]}),
     ("ceilings.json", [])])
-def test_resumed_json_of_another_kind_is_named(stepladder, finished_run, tiny, tmp_path, name,
-                                               content):
-    run = tmp_path / "run"
-    shutil.copytree(finished_run, run)
-    (run / name).write_text(json.dumps(content))
-    done = stepladder("bench", "matmul", "--variant", "blocked", "--suite-file", tiny, *QUICK,
-                      "--out", run, "--resume")
-    assert done.returncode == 1
-    assert f"{name}: holds other JSON than a run writes" in done.stderr
+def test_resumed_json_of_another_kind_is_named(stepladder, tiny, copied, name, content):
+    (copied / name).write_text(json.dumps(content))
+    stepladder(*of_tiny(tiny, copied, "--variant", "blocked", "--resume"), status=1,
+               error=f"{name}: holds other JSON than a run writes")

@@ -5,20 +5,15 @@ import os
 
 import pytest
 
-from conftest import read_csv
+from conftest import Command
+from tests.commands import read_csv
 
 BRIEF = ("--repetitions", "3", "--budget", "0.01")
 
 
 @pytest.fixture
 def step(stepladder, network, tmp_path):
-    run = tmp_path / "run"
-
-    def call(*arguments):
-        done = stepladder("step", "--network", network, *BRIEF, *arguments, "--out", run)
-        return done, read_csv(run / "step.csv") if (run / "step.csv").exists() else []
-    call.run = run
-    return call
+    return Command(stepladder, tmp_path / "run", "step.csv", "step", "--network", network, *BRIEF)
 
 
 def totals(rows):
@@ -26,8 +21,7 @@ def totals(rows):
 
 
 def test_every_operation_has_a_row_and_the_step_its_total(step):
-    done, rows = step("--use", "simd", "--threads", "1")
-    assert done.returncode == 0, done.stderr
+    _, rows = step("--use", "simd", "--threads", "1")
     assert [(row["layer"], row["phase"]) for row in rows] == [
         ("conv", "forward"), ("conv.bias", "forward"), ("relu1", "forward"), ("fc", "forward"),
         ("fc.bias", "forward"), ("softmax1", "forward"),
@@ -45,9 +39,8 @@ def test_the_times_of_the_operations_add_up_to_most_of_the_step(stepladder, netw
     found = []
     for attempt in range(6):
         run = tmp_path / f"run{attempt}"
-        done = stepladder("step", "--network", network, *BRIEF, "--use", "serial", "--threads", "1",
-                          "--out", run)
-        assert done.returncode == 0, done.stderr
+        stepladder("step", "--network", network, *BRIEF, "--use", "serial", "--threads", "1",
+                   "--out", run)
         rows = read_csv(run / "step.csv")
         parts = sum(float(row["median_s"]) for row in rows[:-1])
         [events] = trace_of(run / "trace.json").values()
@@ -61,9 +54,7 @@ def test_the_times_of_the_operations_add_up_to_most_of_the_step(stepladder, netw
 
 def test_step_json_has_the_rows_of_step_csv_also_after_resuming(step):
     for use in ("simd", "serial"):
-        done, rows = step("--use", use, "--threads", "1",
-                          *(["--resume"] if use == "serial" else []))
-        assert done.returncode == 0, done.stderr
+        _, rows = step("--use", use, "--threads", "1", *(["--resume"] if use == "serial" else []))
         content = json.loads((step.run / "step.json").read_text())
         assert content["columns"] == list(rows[0])
         assert [row["use"] for row in content["rows"]] == [row["use"] for row in rows]
@@ -74,8 +65,7 @@ def test_step_json_has_the_rows_of_step_csv_also_after_resuming(step):
 
 
 def test_a_sweep_over_operations_at_once_leaves_threads_to_the_scheduler(step):
-    done, rows = step("--use", "openmp", "--threads", "1,2", "--inter", "1,2")
-    assert done.returncode == 0, done.stderr
+    _, rows = step("--use", "openmp", "--threads", "1,2", "--inter", "1,2")
     assert totals(rows) == [("openmp", "inter=1", "1"), ("openmp", "inter=2", "1"),
                             ("openmp", "inter=1", "2"), ("openmp", "inter=2", "2")]
     environment = json.loads((step.run / "environment.json").read_text())
@@ -85,8 +75,7 @@ def test_a_sweep_over_operations_at_once_leaves_threads_to_the_scheduler(step):
 
 def test_steps_of_one_thread_are_measured_once(step):
     uses = [word for use in ("serial", "compiler", "simd", "openmp") for word in ("--use", use)]
-    done, rows = step(*uses, "--threads", "1,2")
-    assert done.returncode == 0, done.stderr
+    _, rows = step(*uses, "--threads", "1,2")
     assert [(use, threads) for use, _, threads in totals(rows)] == [
         ("serial", "1"), ("compiler", "1"), ("simd", "1"), ("openmp", "1"), ("openmp", "2")]
     _, again = step(*uses, "--threads", "1,2", "--resume")
@@ -95,15 +84,14 @@ def test_steps_of_one_thread_are_measured_once(step):
 
 def test_a_sweep_is_refused_where_the_user_bound_the_threads(step, monkeypatch):
     monkeypatch.setenv("OMP_PROC_BIND", "true")
-    done, rows = step("--inter", "2")
-    assert done.returncode == 1 and rows == []
-    assert "OMP_PROC_BIND=true" in done.stderr and "unset it" in done.stderr
+    _, rows = step("--inter", "2", status=1, error=("OMP_PROC_BIND=true", "unset it"))
+    assert rows == []
 
 
 def test_resuming_measures_only_what_is_missing(step):
     step("--use", "simd", "--threads", "1")
     done, first = step("--use", "simd", "--threads", "1", "--resume")
-    assert done.returncode == 0 and "measured already" in done.stdout
+    assert "measured already" in done.stdout
     assert totals(first) == [("simd", "single", "1")]
     _, rows = step("--use", "simd", "--use", "serial", "--threads", "1", "--resume")
     assert totals(rows) == [("simd", "single", "1"), ("serial", "single", "1")]
@@ -111,8 +99,7 @@ def test_resuming_measures_only_what_is_missing(step):
 
 
 def test_ablation_swaps_one_primitive_at_a_time_for_its_serial_rung(step):
-    done, rows = step("--use", "simd", "--ablate", "--threads", "1")
-    assert done.returncode == 0, done.stderr
+    _, rows = step("--use", "simd", "--ablate", "--threads", "1")
     assert totals(rows)[0] == ("simd", "single", "1")
     swapped = {use.removeprefix("simd,") for use, mode, _ in totals(rows) if mode == "ablate"}
     assert {"matmul=serial", "convolution=serial", "sgd_update=serial"} <= swapped
@@ -122,7 +109,7 @@ def test_ablation_swaps_one_primitive_at_a_time_for_its_serial_rung(step):
 
 
 def test_a_step_on_the_device_has_rows_for_copies_or_says_that_there_is_no_device(step):
-    done, rows = step("--use", "cuda", "--graph", "on,off")
+    done, rows = step("--use", "cuda", "--graph", "on,off", status=None)
     if done.returncode == 0:
         copies = [row["layer"] for row in rows if row["phase"] == "other"]
         assert copies == 2 * ["images", "labels", "loss"]
@@ -135,9 +122,8 @@ def test_a_step_on_the_device_has_rows_for_copies_or_says_that_there_is_no_devic
 
 
 def test_rungs_of_the_cpu_and_of_the_device_are_refused_together(step):
-    done, rows = step("--use", "cuda,convolution=direct")
-    assert done.returncode == 1 and rows == []
-    assert "convolution on the CPU" in done.stderr
+    _, rows = step("--use", "cuda,convolution=direct", status=1, error="convolution on the CPU")
+    assert rows == []
 
 
 def trace_of(path):
@@ -153,8 +139,7 @@ def trace_of(path):
 
 
 def test_a_trace_has_the_operations_of_a_step_one_after_the_other(step, tmp_path):
-    done, rows = step("--use", "simd", "--threads", "1", "--trace", tmp_path / "trace.json")
-    assert done.returncode == 0, done.stderr
+    _, rows = step("--use", "simd", "--threads", "1", "--trace", tmp_path / "trace.json")
     [(name, events)] = trace_of(tmp_path / "trace.json").items()
     assert name == "tiny, simd, single, 1 thread"
     assert [event[0] for event in events] == [
@@ -165,9 +150,8 @@ def test_a_trace_has_the_operations_of_a_step_one_after_the_other(step, tmp_path
 
 
 def test_a_trace_shows_ranks_beside_each_other(stepladder, mpirun, network, tmp_path):
-    done = stepladder("step", "--network", network, *BRIEF, "--out", tmp_path / "run",
-                      "--trace", tmp_path / "trace.json", launcher=mpirun(2))
-    assert done.returncode == 0, done.stderr
+    stepladder("step", "--network", network, *BRIEF, "--out", tmp_path / "run", "--trace",
+               tmp_path / "trace.json", launcher=mpirun(2))
     found = trace_of(tmp_path / "trace.json")
     assert [name.rsplit(", ", 1)[1] for name in found] == ["rank 0", "rank 1"]
     first, second = ([event[0] for event in events] for events in found.values())
@@ -175,6 +159,6 @@ def test_a_trace_shows_ranks_beside_each_other(stepladder, mpirun, network, tmp_
 
 
 def test_a_trace_that_cannot_be_written_loses_no_row(step, tmp_path):
-    done, rows = step("--use", "simd", "--threads", "1", "--trace", tmp_path / "none/trace.json")
-    assert done.returncode == 1 and "none/trace.json" in done.stderr
+    _, rows = step("--use", "simd", "--threads", "1", "--trace", tmp_path / "none/trace.json",
+                   status=1, error="none/trace.json")
     assert rows[-1]["layer"] == "total"

@@ -1,11 +1,11 @@
 """tune: the measured choices of best, in a file for step and train."""
 
-import csv
 import json
 
 import pytest
 
-from conftest import TINY_NETWORK, read_csv
+from conftest import TINY_NETWORK
+from tests.commands import read_csv, write_csv
 
 BRIEF = ("--repetitions", "3", "--budget", "0.005")
 
@@ -13,22 +13,17 @@ BRIEF = ("--repetitions", "3", "--budget", "0.005")
 @pytest.fixture
 def tuned(stepladder, network, tmp_path):
     path = tmp_path / "tuned.csv"
-    done = stepladder("tune", "--network", network, "--threads", "1", *BRIEF, "--out", path)
-    assert done.returncode == 0, done.stderr
+    stepladder("tune", "--network", network, "--threads", "1", *BRIEF, "--out", path)
     return path
 
 
 def rewrite(path, **values):
-    rows = read_csv(path)
-    with path.open("w", newline="") as file:
-        out = csv.DictWriter(file, rows[0].keys())
-        out.writeheader()
-        out.writerows(row | values for row in rows)
+    write_csv(path, [row | values for row in read_csv(path)])
 
 
-def step(stepladder, network, tuned, run, *arguments):
-    return stepladder("step", "--network", network, *BRIEF, "--threads", "1", "--tuned", tuned,
-                      "--out", run, *arguments)
+def step(stepladder, network, tuned, run, **expected):
+    stepladder("step", "--network", network, *BRIEF, "--threads", "1", "--tuned", tuned, "--out",
+               run, **expected)
 
 
 def test_there_is_a_choice_for_each_problem_of_the_network_that_several_rungs_take(tuned):
@@ -43,13 +38,9 @@ def test_a_step_runs_what_the_file_says(stepladder, network, tuned, tmp_path):
     forward = next(row for row in rows if row["problem"].startswith("matmul forward"))
     family, isa = forward["variant"].rsplit("_", 1)
     forward["variant"] = ("packed" if family == "openmp" else "openmp") + "_" + isa
-    with tuned.open("w", newline="") as file:
-        out = csv.DictWriter(file, rows[0].keys())
-        out.writeheader()
-        out.writerows(rows)
+    write_csv(tuned, rows)
     run = tmp_path / "run"
-    done = step(stepladder, network, tuned, run)
-    assert done.returncode == 0, done.stderr
+    step(stepladder, network, tuned, run)
     fc = next(row for row in read_csv(run / "step.csv")
               if row["layer"] == "fc" and row["phase"] == "forward")
     assert fc["variant"] == forward["variant"]
@@ -61,8 +52,7 @@ def test_choices_of_other_networks_stay(stepladder, tuned, tmp_path):
     wider["layers"][0]["filters"] = 5
     path = tmp_path / "wider.json"
     path.write_text(json.dumps(wider))
-    assert stepladder("tune", "--network", path, "--threads", "1", *BRIEF, "--out",
-                      tuned).returncode == 0
+    stepladder("tune", "--network", path, "--threads", "1", *BRIEF, "--out", tuned)
     assert before < {row["problem"] for row in read_csv(tuned)}
 
 
@@ -70,14 +60,12 @@ def test_choices_of_other_networks_stay(stepladder, tuned, tmp_path):
 def test_a_file_of_another_machine_is_refused(stepladder, network, tuned, tmp_path, command):
     rewrite(tuned, machine="Analytical Engine")
     where = ("--out", tuned) if command == "tune" else ("--tuned", tuned, "--out", tmp_path / "run")
-    done = stepladder(command, "--network", network, *where)
-    assert done.returncode == 1
-    assert "Analytical Engine" in done.stderr and "stepladder tune" in done.stderr
+    stepladder(command, "--network", network, *where, status=1,
+               error=("Analytical Engine", "stepladder tune"))
     assert all(row["machine"] == "Analytical Engine" for row in read_csv(tuned))
 
 
 def test_a_choice_that_is_no_rung_is_refused(stepladder, network, tuned, tmp_path):
     rewrite(tuned, variant="quantum")
-    done = step(stepladder, network, tuned, tmp_path / "run")
-    assert done.returncode == 1
-    assert "quantum" in done.stderr and "stepladder tune" in done.stderr
+    step(stepladder, network, tuned, tmp_path / "run", status=1,
+         error=("quantum", "stepladder tune"))

@@ -7,12 +7,11 @@ import json
 import re
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
-from conftest import ROOT
+from tests.commands import ROOT, execute, wait_until
 
 NEVER = "never run on a device"
 
@@ -55,7 +54,6 @@ def listed(stepladder, *options):
     """Path: the status of each CUDA rung that `list` prints."""
     paths = {(path.split("/")[1], path.split("/")[-1]): path for path in cuda_rungs()}
     done = stepladder("list", "--place", "cuda", "--full", *options)
-    assert done.returncode == 0, done.stderr
     found, primitive = {}, None
     for line in done.stdout.splitlines():
         if not line.startswith(" "):
@@ -67,15 +65,15 @@ def listed(stepladder, *options):
     return found
 
 
-def publish(results, machine, entries, failed=()):
-    folder = results / machine
-    folder.mkdir(parents=True)
-    (folder / "verified.json").write_text(json.dumps(
-        {"schema_version": 1, "verified": dict(entries), "failed": dict(failed)}))
+def publish(results, verified, failed=()):
+    """The file of one machine, x; the arguments are {file: digest}."""
+    def entries(digests):
+        return {file: {"digest": digest, "date": "2026-01-31", "device": "NVIDIA X"}
+                for file, digest in dict(digests).items()}
 
-
-def entry(digest, date="2026-01-31", device="NVIDIA X"):
-    return {"digest": digest, "date": date, "device": device}
+    (results / "x").mkdir()
+    (results / "x/verified.json").write_text(json.dumps(
+        {"schema_version": 1, "verified": entries(verified), "failed": entries(failed)}))
 
 
 def expected_status(file, digest, published):
@@ -97,16 +95,14 @@ def test_every_rung_has_never_run_where_nothing_is_published(stepladder, tmp_pat
 
 
 def test_the_program_has_the_digests_of_the_tree(stepladder, tmp_path):
-    publish(tmp_path, "x", {file: entry(digest) for file, digest in cuda_rungs().items()})
+    publish(tmp_path, cuda_rungs())
     statuses = listed(stepladder, "--results", tmp_path)
     assert statuses and set(statuses.values()) == {"verified on NVIDIA X, 2026-01-31"}
 
 
 def test_another_digest_reads_as_changed(stepladder, tmp_path):
-    wrong = {
-        file: entry(digest[:-1] + ("0" if digest[-1] != "0" else "1"))
-        for file, digest in cuda_rungs().items()}
-    publish(tmp_path, "x", wrong)
+    publish(tmp_path, {file: digest[:-1] + ("0" if digest[-1] != "0" else "1")
+                       for file, digest in cuda_rungs().items()})
     statuses = listed(stepladder, "--results", tmp_path)
     assert statuses and set(statuses.values()) == {
         "changed since it was verified on NVIDIA X, 2026-01-31"}
@@ -114,7 +110,7 @@ def test_another_digest_reads_as_changed(stepladder, tmp_path):
 
 def test_a_failure_reads_as_one(stepladder, tmp_path):
     file, digest = next(iter(cuda_rungs().items()))
-    publish(tmp_path, "x", {}, {file: entry(digest)})
+    publish(tmp_path, {}, {file: digest})
     assert listed(stepladder, "--results", tmp_path)[file] == "FAILED on NVIDIA X, 2026-01-31"
 
 
@@ -139,15 +135,15 @@ def test_the_readme_says_that_no_rung_has_run_on_a_gpu_until_one_has(stepladder)
 
 
 def test_a_damaged_file_is_an_error_with_its_name_and_line(stepladder, tmp_path):
-    publish(tmp_path, "x", {})
+    publish(tmp_path, {})
     path = tmp_path / "x/verified.json"
     path.write_text(
         '{\n "schema_version": 1,\n'
         ' "verified": {"kernels/matmul/cuda/naive.cu": {"digest": "none"}}\n}\n'
     )
-    done = stepladder("list", "--results", tmp_path)
-    assert done.returncode == 1 and done.stdout == ""
-    assert f"{path}:3: " in done.stderr and "12 hex digits" in done.stderr
+    done = stepladder("list", "--results", tmp_path, status=1,
+                      error=(f"{path}:3: ", "12 hex digits"))
+    assert done.stdout == ""
 
 
 def test_a_missing_results_folder_is_reported(stepladder, tmp_path):
@@ -161,9 +157,9 @@ def test_without_a_device_there_is_nothing_to_record(stepladder, tmp_path):
     if json.loads(stepladder("machine", "--json").stdout)["gpu"] is not None:
         pytest.skip("this machine has a device")
     record = tmp_path / "verified.json"
-    done = stepladder("verify", "max_pool", "--random", "3", "--record", record)
-    assert done.returncode == 1 and done.stdout == ""
-    assert "--record" in done.stderr and "CUDA" in done.stderr
+    done = stepladder("verify", "max_pool", "--random", "3", "--record", record, status=1,
+                      error=("--record", "CUDA"))
+    assert done.stdout == ""
     assert not record.exists()
 
 
@@ -185,10 +181,7 @@ def test_a_verification_that_is_cut_has_recorded_the_rungs_that_finished(emulate
     process = subprocess.Popen(
         [emulated, "verify", "matmul", "--place", "cuda", "--random", "30", "--record", record],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    for _ in range(600):
-        if recorded(record):
-            break
-        time.sleep(0.05)
+    wait_until(lambda: recorded(record))
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
     assert process.returncode == 130
@@ -214,9 +207,7 @@ def test_on_a_device_what_passed_is_recorded_and_listed(stepladder, tmp_path):
         pytest.skip("this machine has no device")
     (tmp_path / "here").mkdir()
     record = tmp_path / "here/verified.json"
-    done = stepladder("verify", "max_pool", "--variant", "naive", "--random", "20", "--record",
-                      record)
-    assert done.returncode == 0, done.stdout
+    stepladder("verify", "max_pool", "--variant", "naive", "--random", "20", "--record", record)
     statuses = listed(stepladder, "--results", tmp_path)
     assert statuses["kernels/max_pool/cuda/naive.cu"].startswith("verified on ")
     assert statuses["kernels/sgd_update/cuda/naive.cu"] == NEVER
@@ -239,16 +230,14 @@ def small_tree(tmp_path):
     return tmp_path
 
 
-def run_script(folder):
-    return subprocess.run([
-        "cmake", f"-DROOT={folder}/a tree", f"-DSOURCES={folder}/sources.txt",
-        f"-DOUTPUT={folder}/digests.cpp", "-P", ROOT / "cmake/source_digests.cmake"],
-                          capture_output=True, text=True, timeout=60, check=False)
+def run_script(folder, **expected):
+    return execute("cmake", f"-DROOT={folder}/a tree", f"-DSOURCES={folder}/sources.txt",
+                   f"-DOUTPUT={folder}/digests.cpp", "-P", ROOT / "cmake/source_digests.cmake",
+                   **expected)
 
 
 def digest_by_script(folder):
-    done = run_script(folder)
-    assert done.returncode == 0, done.stderr
+    run_script(folder)
     return re.search(r'"kernels/matmul/rung.cu", "(\w+)"', (folder / "digests.cpp").read_text())[1]
 
 
@@ -296,5 +285,4 @@ def test_the_build_depends_on_every_file_of_a_digest(small_tree):
 def test_an_include_that_cannot_be_followed_stops_the_build(small_tree, line, message):
     with (small_tree / "a tree/kernels/matmul/b.hpp").open("a") as file:
         file.write(line + "\n")
-    done = run_script(small_tree)
-    assert done.returncode != 0 and message in " ".join(done.stderr.split())
+    assert message in " ".join(run_script(small_tree, status="not 0").stderr.split())
