@@ -49,7 +49,7 @@ struct Operands {
   float* x;  // [batch, channels, height, width]
   float* y;  // [batch, channels, out_h, out_w]
   // [batch, channels, out_h, out_w]: row · window_w + column, from the window's corner, which may
-  // be in padding
+  // be in padding. A position inside the plane, also of a window without a number.
   std::uint8_t* argmax;
   const float* bias = nullptr;       // [channels]
   const float* forward_y = nullptr;  // [batch, channels, out_h, out_w]: the y that forward wrote

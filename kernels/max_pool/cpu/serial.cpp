@@ -16,7 +16,9 @@ void forward(const Problem& p, const Operands& o) {
     for (std::int64_t i = 0; i < out_h; ++i)
       for (std::int64_t j = 0; j < out_w; ++j) {
         float best = -std::numeric_limits<float>::infinity();
-        std::int64_t position = 0;
+        // The first inside the plane: there may be no number that is larger than -infinity.
+        std::int64_t position = std::max<std::int64_t>(0, p.pad_h - i * p.stride_h) * p.window_w +
+                                std::max<std::int64_t>(0, p.pad_w - j * p.stride_w);
         for (std::int64_t r = 0; r < p.window_h; ++r)
           for (std::int64_t s = 0; s < p.window_w; ++s) {
             const std::int64_t row = i * p.stride_h - p.pad_h + r;

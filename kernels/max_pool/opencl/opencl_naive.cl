@@ -6,7 +6,8 @@ kernel void forward(Geometry g, global const float* x, global float* y, global u
   const int j = t % g.out_width, i = t / g.out_width % g.out_height;
   x += t / (g.out_width * g.out_height) * g.height * g.width;
   float best = -INFINITY;
-  int position = 0;
+  // The first inside the plane: there may be no number that is larger than -infinity.
+  int position = max(0, g.pad_h - i * g.stride_h) * g.window_w + max(0, g.pad_w - j * g.stride_w);
   for (int r = 0; r < g.window_h; ++r)
     for (int s = 0; s < g.window_w; ++s) {
       const int row = i * g.stride_h - g.pad_h + r, column = j * g.stride_w - g.pad_w + s;

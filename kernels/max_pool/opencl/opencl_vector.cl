@@ -18,7 +18,10 @@ kernel void forward(Geometry g, global const float* x, global float* y, global u
   const int j = t % vectors * 8, i = t / vectors % g.out_height;
   const int plane = t / (vectors * g.out_height);
   float8 best = -INFINITY;
-  int8 position = 0;
+  // The first inside the plane: there may be no number that is larger than -infinity.
+  const int8 columns = (int8)(j) + (int8)(0, 1, 2, 3, 4, 5, 6, 7);
+  int8 position = max(0, g.pad_h - i * g.stride_h) * g.window_w +
+                  max((int8)(0), g.pad_w - columns * g.stride_w);
   for (int r = 0; r < g.window_h; ++r) {
     const int row = i * g.stride_h - g.pad_h + r;
     if (!is_inside(row, g.height)) continue;
