@@ -26,7 +26,7 @@ class TrainableNetwork {
  public:
   // Throws std::runtime_error if the variant chosen for a layer fails verification, NoVariant if
   // none supports it.
-  TrainableNetwork(network::NetworkDescription description, const UseSpec& use,
+  TrainableNetwork(network::NetworkDescription description, const UseSpec& chosen,
                    const NetworkOptions& options, PlanStore& plans);
 
   const network::NetworkDescription& description() const { return description_; }

@@ -167,7 +167,7 @@ FolderLock::~FolderLock() { close(folder_); }
 
 std::filesystem::path source_directory() {
   const char* chosen = std::getenv("STEPLADDER_SOURCE_DIR");
-  const std::filesystem::path folder = chosen != nullptr ? chosen : STEPLADDER_SOURCE_DIR;
+  std::filesystem::path folder = chosen != nullptr ? chosen : STEPLADDER_SOURCE_DIR;
   std::error_code error;
   if (!std::filesystem::is_directory(folder / "bench" / "suites", error))
     fail(folder,

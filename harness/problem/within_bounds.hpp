@@ -14,8 +14,8 @@ struct WithinBounds {
   double more;                    // added to each of them
 };
 
-// Whether |got - value| <= bound·factor + more in every element: NaN is not. Then raises error_ratio
-// to the largest quotient of the two sides, where the right one is not 0.
+// Whether |got - value| <= bound·factor + more in every element: NaN is not. Then raises
+// error_ratio to the largest quotient of the two sides, where the right one is not 0.
 bool all_within(const WithinBounds& results, double& error_ratio);
 
 }  // namespace stepladder

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 #include <exception>
 #include <limits>
 #include <stdexcept>
@@ -13,7 +14,6 @@
 #ifdef STEPLADDER_HAVE_MPI
 #include <mpi.h>
 #include <sched.h>
-#include <time.h>
 #endif
 
 namespace stepladder {

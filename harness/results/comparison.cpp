@@ -218,7 +218,7 @@ Repetitions read_repetitions(const std::filesystem::path& run) {
   std::map<RowKey, std::size_t> all;
   for (const CsvRow& row : file.rows()) {
     const RowKey key = key_of(row);
-    const std::string text = row.text("seconds");
+    const std::string& text = row.text("seconds");
     const std::optional<double> seconds = number_in<double>(text);
     if (!seconds || !(*seconds > 0))
       row.fail(fmt::format("column seconds holds \"{}\"; expected a time", text));

@@ -83,6 +83,16 @@ typename Primitive::primitive_desc describe_backward(const dnnl::engine& engine,
 #endif
 }
 
+// The same operand in the layout that a primitive prefers.
+inline dnnl::memory::desc in_any_layout(const dnnl::memory::desc& operand) {
+  constexpr auto any = dnnl::memory::format_tag::any;
+#if DNNL_VERSION_MAJOR >= 3
+  return {operand.get_dims(), operand.get_data_type(), any};
+#else
+  return {operand.dims(), operand.data_type(), any};
+#endif
+}
+
 // Appends an elementwise post-op; version 2 scales it, by 1 here.
 inline void append_eltwise(dnnl::post_ops& after, dnnl::algorithm function) {
 #if DNNL_VERSION_MAJOR >= 3

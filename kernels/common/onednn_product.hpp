@@ -36,7 +36,7 @@ class OneDnnProduct : public OneDnnPlan<Operands> {
   // The operands as they lie: a [m, k], b [k, n], c [m, n], bias [1, n]; null: without a bias.
   void create(const Desc& a, const Desc& b, const Desc& c, const Desc* bias = nullptr,
               const dnnl::primitive_attr& attributes = {}) {
-    const Desc of_b = prepacks ? Desc(b.dims(), b.data_type(), dnnl::memory::format_tag::any) : b;
+    const Desc of_b = prepacks ? in_any_layout(b) : b;
     const auto described =
         bias == nullptr ? describe<dnnl::matmul>(this->engine_, attributes, a, of_b, c)
                         : describe<dnnl::matmul>(this->engine_, attributes, a, of_b, *bias, c);

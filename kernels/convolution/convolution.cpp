@@ -67,8 +67,8 @@ double flops(const Problem& p) {
   return 2.0 * static_cast<double>(p.batch * p.out_channels * p.group_in()) * taps;
 }
 
-double bytes_written(const Problem& padded) {
-  Problem p = padded;
+double bytes_written(const Problem& problem) {
+  Problem p = problem;
   p.layout = Layout::nchw;  // without padding channels
   switch (p.direction) {
     case Direction::forward:
@@ -81,8 +81,8 @@ double bytes_written(const Problem& padded) {
   return 0;
 }
 
-double bytes_read(const Problem& padded) {
-  Problem p = padded;
+double bytes_read(const Problem& problem) {
+  Problem p = problem;
   p.layout = Layout::nchw;  // without padding channels
   return 4.0 * static_cast<double>(p.x_count() + p.w_count() + p.y_count()) - bytes_written(p);
 }
