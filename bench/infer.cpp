@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -156,17 +157,20 @@ class Inference {
       const CsvFile file = run_.folder().read(inference_columns());
       for (const CsvRow& row : file.rows())
         if (row.text("layer") == "total")
-          measured_.insert({row.text("network"), row.text("use"), row.text("split"),
-                            row.text("batch"), row.text("threads"), row.text("ranks"),
-                            row.text("weights")});
+          measured_.insert(
+              {{row.text("network"), row.text("use"), row.text("split"), row.text("batch"),
+                row.text("threads"), row.text("ranks"), row.text("weights")},
+               row.text("status")});
     }
   }
 
   void measure(int batch) {
     std::vector<ServedUse> all = configurations_of(options_, inputs_.uses);
     std::erase_if(all, [&](const ServedUse& c) {
-      const bool known = measured_.contains(key(c, batch));
-      return mpi_session().broadcast(std::int64_t{known}) != 0;
+      const auto known = measured_.find(key(c, batch));
+      const bool is_known = known != measured_.end();
+      has_failed_ = has_failed_ || (is_known && known->second == "failed");
+      return mpi_session().broadcast(std::int64_t{is_known}) != 0;
     });
     network::NetworkDescription description = inputs_.description;
     description.batch = batch;
@@ -198,6 +202,11 @@ class Inference {
 
   // Rank 0, after the measurements.
   void export_to(const std::string& file) const {
+    if (reference_.logits.empty())
+      throw std::runtime_error(fmt::format(
+          "--export {}: these requests are measured already, so that no network was made; leave "
+          "out --resume",
+          file));
     Checkpoint all{.identity = network::identity_of(inputs_.description),
                    .progress = {{"weights", weights_.name}},
                    .arrays = named_parameters_};
@@ -381,8 +390,8 @@ class Inference {
   std::vector<float> images_;  // of the largest batch; others are its beginning
   Outputs reference_;          // of images_
   std::vector<std::pair<std::string, std::vector<float>>> named_parameters_;  // to export
-  std::set<std::vector<std::string>> measured_;  // before, in this folder
-  std::set<std::string> with_accuracy_;          // uses whose accuracy is known
+  std::map<std::vector<std::string>, std::string> measured_;  // status; before, in this folder
+  std::set<std::string> with_accuracy_;                       // uses whose accuracy is known
   std::optional<Service> kept_;
   bool has_failed_ = false, has_verified_ = false;
 };

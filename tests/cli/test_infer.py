@@ -196,6 +196,14 @@ def test_an_export_has_parameters_images_and_outputs(infer, tmp_path):
         assert sum(arrays["probabilities"][3 * n:3 * n + 3]) == pytest.approx(1, rel=1e-5)
 
 
+def test_an_export_of_nothing_is_refused(infer, tmp_path):
+    arguments = ("--batch", "2", "--use", "serial", *BRIEF)
+    infer(*arguments)
+    infer(*arguments, "--resume", "--export", tmp_path / "tiny.bin", status=1, lines=1,
+          error="tiny.bin: these requests are measured already")
+    assert not (tmp_path / "tiny.bin").exists()
+
+
 def test_resuming_measures_only_what_is_missing(infer):
     infer("--batch", "2", "--use", "simd", *BRIEF)
     _, rows = infer("--batch", "2", "--use", "simd", *BRIEF, "--resume")
@@ -282,6 +290,9 @@ def test_outputs_that_are_no_numbers_fail(infer, checkpoints, use):
     for row in totals(rows):
         assert "the outputs differ from the fp64 reference by inf times the bound, 0.0001" in \
             row["reason"]
+    # they stay failed
+    _, resumed = infer("--weights", newest, "--use", use, *BRIEF, "--resume", status=1)
+    assert resumed == rows
 
 
 def test_too_few_images_for_the_batch_are_an_error(infer, checkpoints):

@@ -28,7 +28,7 @@ ALLOWED = {
         "harness/measure", "harness/results", "harness/rungs"},
     "harness/training": {
         "harness/io", "harness/ranks", "harness/network", "harness/data", "harness/adapters",
-        "harness/rungs", "harness/execution"},
+        "harness/results", "harness/rungs", "harness/execution"},
     "harness/planner": {
         "harness/problem", "harness/adapters", "harness/data", "harness/measure",
         "harness/execution", "harness/training"}, }
