@@ -203,10 +203,9 @@ class Inference {
   // Rank 0, after the measurements.
   void export_to(const std::string& file) const {
     if (reference_.logits.empty())
-      throw std::runtime_error(fmt::format(
-          "--export {}: these requests are measured already, so that no network was made; leave "
-          "out --resume",
-          file));
+      throw std::runtime_error(
+          fmt::format("--export {}: there is no network to export: {}", file,
+                      measured_.empty() ? "no rung can run" : "its requests are measured already"));
     Checkpoint all{.identity = network::identity_of(inputs_.description),
                    .progress = {{"weights", weights_.name}},
                    .arrays = named_parameters_};

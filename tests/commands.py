@@ -12,15 +12,19 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def check(done, status=0, error=(), lines=None):
-    """The command that is done ended with this status (or "not 0"; None: any), and its stderr holds
-    this text, or each of these texts, and has so many lines (None: any)."""
+    """The command that is done ended with this status (or one of several, or "not 0"; None: any),
+    and its stderr holds this text, or each of these texts, and has so many whole lines (None: any).
+    """
     said = (f"exit status {done.returncode}, expected {status}: {shlex.join(map(str, done.args))}\n"
             f"{done.stdout}\n{done.stderr}")
-    has_failed = done.returncode != 0
-    assert status is None or (has_failed if status == "not 0" else done.returncode == status), said
+    if status == "not 0":
+        assert done.returncode != 0, said
+    elif status is not None:
+        assert done.returncode in (status if isinstance(status, tuple) else (status,)), said
     for text in (error,) if isinstance(error, str) else error:
         assert text in done.stderr, f"{text!r} is not in stderr; {said}"
-    assert lines is None or len(done.stderr.splitlines()) == lines, said
+    if lines is not None:
+        assert len(done.stderr.splitlines()) == lines == done.stderr.count("\n"), said
     return done
 
 

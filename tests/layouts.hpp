@@ -67,6 +67,7 @@ Problem random_windows(Random& random) {
   p.pad_w = random.integer(0, p.window_w - 1);
   p.height = random.integer(p.window_h, 14);
   p.width = random.integer(p.window_w, 14);
+  validate(p);
   return p;
 }
 

@@ -82,12 +82,11 @@ Variant unregistered(const char* name, Factory<Primitive> factory, double bound_
 template <class Primitive>
 testing::AssertionResult is_caught(const typename Primitive::Problem& problem,
                                    const Variant& variant, const std::string& part) {
-  const std::unique_ptr<Case> owned = make_case<Primitive>(problem, "test", "test");
-  const Verdict verdict = verdict_of(*owned, variant);
+  const Verdict verdict = verdict_of<Primitive>(problem, variant);
+  const std::string name = variant.name + " on " + direction(problem) + " " + shape(problem);
   if (verdict.outcome != Outcome::failed)
-    return testing::AssertionFailure() << variant.name << " was not caught on "
-                                       << owned->info().direction << " " << owned->info().shape;
-  return says(verdict.reason, {part}) << " (" << variant.name << ")";
+    return testing::AssertionFailure() << name << " was not caught";
+  return says(verdict.reason, {part}) << " (" << name << ")";
 }
 
 // A rung that is wrong on purpose, and part of the reason that the verifier gives.

@@ -36,20 +36,22 @@ struct FirstSteps {
 };
 
 // Of steps that are not timed: reading the clock of a process is a system call. Those of a long
-// step are its warm-up too.
+// step are its warm-up too; a short one is warm the second time.
 FirstSteps run_first(TrainableNetwork& network, int processors) {
   constexpr double least_seconds = 0.1;
-  FirstSteps found;
-  for (int round = 0; round == 0 || (round == 1 && found.seconds < least_seconds); ++round) {
+  const auto run = [&]() -> FirstSteps {
     const double cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID), start = seconds_of(CLOCK_MONOTONIC);
+    double elapsed = 0;
     int steps = 0;
-    for (; steps == 0 || seconds_of(CLOCK_MONOTONIC) < start + least_seconds; ++steps)
+    for (; elapsed < least_seconds; ++steps) {
       network.step(0.0);
-    const double elapsed = seconds_of(CLOCK_MONOTONIC) - start;
-    found = {elapsed / steps,
-             (seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu) / (elapsed * processors)};
-  }
-  return found;
+      elapsed = seconds_of(CLOCK_MONOTONIC) - start;
+    }
+    const double used = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+    return {elapsed / steps, used / (elapsed * processors)};
+  };
+  const FirstSteps first = run();
+  return first.seconds < least_seconds ? run() : first;
 }
 
 // `first`: of each configuration. `after_each` is called with the index of the configuration after

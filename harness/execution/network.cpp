@@ -58,8 +58,19 @@ std::vector<const PrimitiveType*> primitives_of(const network::NetworkDescriptio
 }  // namespace
 
 const char* name_of(Phase phase) {
-  constexpr const char* names[] = {"forward", "backward", "update", "all_reduce", "other"};
-  return names[static_cast<std::size_t>(phase)];
+  switch (phase) {
+    case Phase::forward:
+      return "forward";
+    case Phase::backward:
+      return "backward";
+    case Phase::update:
+      return "update";
+    case Phase::all_reduce:
+      return "all_reduce";
+    case Phase::other:
+      return "other";
+  }
+  return "";
 }
 
 Place place_of(const network::NetworkDescription& description, const UseSpec& use) {

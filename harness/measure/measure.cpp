@@ -204,9 +204,7 @@ struct Meter::Trial {
 
 namespace {
 
-// As the only one, so that Google Benchmark looks for no other.
 void register_trial(Meter::Trial& trial) {
-  benchmark::ClearRegisteredBenchmarks();
   auto* registered =
       benchmark::RegisterBenchmark(trial.subject->name.c_str(), [&trial](benchmark::State& state) {
         trial.error = failure_of(*trial.subject, [&] { trial.run(state); });
@@ -396,11 +394,12 @@ Sample Meter::repetition(Trial& trial, int round, bool is_last, std::string& err
   const Cores before = probe_.probe(team);
   const ActiveSubject active(trial.subject->name, "timed",
                              static_cast<double>(trial.iterations) * trial.estimate);
-  register_trial(trial);
+  register_trial(trial);  // as the only one, so that Google Benchmark looks for no other
   noise_.start();
   Collector collector;
   benchmark::RunSpecifiedBenchmarks(&collector, nullptr, "all");
   Disturbance disturbance = noise_.stop();
+  benchmark::ClearRegisteredBenchmarks();
   if (uses_device(*trial.subject)) device_used_ = now();
   const Cores cores = std::max(before, probe_.probe(team));
   disturbance.calibration_ratio = mpi.max(disturbance.calibration_ratio);

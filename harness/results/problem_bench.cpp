@@ -35,8 +35,7 @@ constexpr double widest_spread = 0.2;       // of the confidence interval, relat
 // within 10 % in another run takes 5 % of each of four times.
 constexpr double widest_beside_others = 0.05;
 
-// After its first visit. Such a row is in two visits, with one repetition in the second: on other
-// operands, so that only the first asks whether its plan remembers results.
+// After its first visit. Such a row is in two visits, with one repetition in the second.
 bool is_slow(const BenchRow& row) { return row.summary.median >= slow_seconds; }
 
 bool is_on(const BenchRow& row, Place place) { return row.variant->info->place == place; }
@@ -627,9 +626,10 @@ void ProblemBench::judge_timed(Case& problem, Candidate& candidate, double secon
       candidate.error_ratio =
           std::fmax(candidate.error_ratio, mpi_session().max(check.error_ratio));
       const ActiveSubject active(subject_of(candidate), "verified", expected_seconds(problem));
-      if (visit_ == 0 || mpi_session().broadcast(std::int64_t{is_slow(candidate)}) == 0)
-        fault = fault_of_pace(problem, *candidate.variant, *candidate.runner, seconds,
-                              candidate.measured.samples.back().iterations);
+      const std::int64_t runs = candidate.measured.samples.back().iterations;
+      // The second visit of a slow row times single runs: each has operands of its own.
+      if (visit_ == 0 || runs > 1 || !is_slow(candidate))
+        fault = fault_of_pace(problem, *candidate.variant, *candidate.runner, seconds, runs);
       if (!fault.empty()) fault = "after the timing: " + fault;
     }
   }

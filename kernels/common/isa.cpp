@@ -1,14 +1,21 @@
 #include "kernels/common/isa.hpp"
 
-#include <cstddef>
-#include <iterator>
-
 namespace stepladder {
 
 const char* name_of(Isa isa) {
-  constexpr const char* names[] = {"any", "neon", "sse42", "avx2", "avx512"};
-  static_assert(std::size(names) == static_cast<std::size_t>(Isa::avx512) + 1);
-  return names[static_cast<std::size_t>(isa)];
+  switch (isa) {
+    case Isa::any:
+      return "any";
+    case Isa::neon:
+      return "neon";
+    case Isa::sse42:
+      return "sse42";
+    case Isa::avx2:
+      return "avx2";
+    case Isa::avx512:
+      return "avx512";
+  }
+  return "";
 }
 
 bool cpu_has(Isa isa) {

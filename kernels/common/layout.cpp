@@ -7,14 +7,31 @@
 namespace stepladder {
 
 const char* name_of(Layout layout) {
-  constexpr const char* names[] = {"nchw", "nhwc", "chwn", "nchw16c"};
-  return names[static_cast<std::size_t>(layout)];
+  switch (layout) {
+    case Layout::nchw:
+      return "nchw";
+    case Layout::nhwc:
+      return "nhwc";
+    case Layout::chwn:
+      return "chwn";
+    case Layout::nchw16c:
+      return "nchw16c";
+  }
+  return "";
 }
 
 std::string layouts_of(const VariantInfo& info) {
-  if (info.layout == Layout::nchw && info.nhwc) return "NCHW and NHWC";
-  constexpr const char* names[] = {"NCHW", "NHWC", "CHWN", "NCHW16c"};
-  return names[static_cast<std::size_t>(info.layout)];
+  switch (info.layout) {
+    case Layout::nchw:
+      return info.nhwc ? "NCHW and NHWC" : "NCHW";
+    case Layout::nhwc:
+      return "NHWC";
+    case Layout::chwn:
+      return "CHWN";
+    case Layout::nchw16c:
+      return "NCHW16c";
+  }
+  return "";
 }
 
 void require_layout(Layout layout, const VariantInfo& info) {

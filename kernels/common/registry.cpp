@@ -105,47 +105,101 @@ void detail::add_corner(const char* primitive, const Lattice& lattice, unsigned 
 std::span<const detail::Entry> detail::entries(const char* primitive) { return table()[primitive]; }
 
 const char* name_of(Technique technique) {
-  constexpr const char* names[] = {"serial", "simd", "openmp", "pthread",
-                                   "mpi",    "cuda", "opencl", "vendor"};
-  static_assert(std::size(names) == static_cast<std::size_t>(Technique::vendor) + 1);
-  return names[static_cast<std::size_t>(technique)];
+  switch (technique) {
+    case Technique::serial:
+      return "serial";
+    case Technique::simd:
+      return "simd";
+    case Technique::openmp:
+      return "openmp";
+    case Technique::pthread:
+      return "pthread";
+    case Technique::mpi:
+      return "mpi";
+    case Technique::cuda:
+      return "cuda";
+    case Technique::opencl:
+      return "opencl";
+    case Technique::vendor:
+      return "vendor";
+  }
+  return "";
 }
 
 const char* name_of(Place place) {
-  constexpr const char* names[] = {"cpu", "cuda", "opencl"};
-  return names[static_cast<std::size_t>(place)];
+  switch (place) {
+    case Place::cpu:
+      return "cpu";
+    case Place::cuda:
+      return "cuda";
+    case Place::opencl:
+      return "opencl";
+  }
+  return "";
 }
 
 const char* name_of(Precision precision) {
-  constexpr const char* names[] = {"fp32", "tf32", "fp16", "bf16", "int8"};
-  static_assert(std::size(names) == static_cast<std::size_t>(Precision::int8) + 1);
-  return names[static_cast<std::size_t>(precision)];
+  switch (precision) {
+    case Precision::fp32:
+      return "fp32";
+    case Precision::tf32:
+      return "tf32";
+    case Precision::fp16:
+      return "fp16";
+    case Precision::bf16:
+      return "bf16";
+    case Precision::int8:
+      return "int8";
+  }
+  return "";
 }
 
 const char* name_of(Idea idea) {
-  constexpr const char* names[] = {"",
-                                   "loop order",
-                                   "cache blocking",
-                                   "compiler",
-                                   "vectors",
-                                   "register tile",
-                                   "packing",
-                                   "threads",
-                                   "processes",
-                                   "algorithm",
-                                   "layout",
-                                   "fusion",
-                                   "shared memory",
-                                   "pipelining",
-                                   "compression",
-                                   "streaming stores",
-                                   "prefetch",
-                                   "coalescing",
-                                   "tensor cores",
-                                   "dot products",
-                                   "matrix unit"};
-  static_assert(std::size(names) == static_cast<std::size_t>(Idea::matrix_unit) + 1);
-  return names[static_cast<std::size_t>(idea)];
+  switch (idea) {
+    case Idea::none:
+      return "";
+    case Idea::loop_order:
+      return "loop order";
+    case Idea::cache_blocking:
+      return "cache blocking";
+    case Idea::compiler:
+      return "compiler";
+    case Idea::vectors:
+      return "vectors";
+    case Idea::register_tile:
+      return "register tile";
+    case Idea::packing:
+      return "packing";
+    case Idea::threads:
+      return "threads";
+    case Idea::processes:
+      return "processes";
+    case Idea::algorithm:
+      return "algorithm";
+    case Idea::layout:
+      return "layout";
+    case Idea::fusion:
+      return "fusion";
+    case Idea::shared_memory:
+      return "shared memory";
+    case Idea::pipelining:
+      return "pipelining";
+    case Idea::compression:
+      return "compression";
+    case Idea::streaming_stores:
+      return "streaming stores";
+    case Idea::prefetch:
+      return "prefetch";
+    case Idea::coalescing:
+      return "coalescing";
+    case Idea::tensor_cores:
+      return "tensor cores";
+    case Idea::dot_products:
+      return "dot products";
+    case Idea::matrix_unit:
+      return "matrix unit";
+  }
+  return "";
 }
 
 std::string full_name(const VariantInfo& info) {

@@ -24,8 +24,15 @@ Strides Problem::w_strides() const {
 }
 
 std::string direction(const Problem& p) {
-  constexpr const char* names[] = {"forward", "backward_data", "backward_weights"};
-  return names[static_cast<std::size_t>(p.direction)];
+  switch (p.direction) {
+    case Direction::forward:
+      return "forward";
+    case Direction::backward_data:
+      return "backward_data";
+    case Direction::backward_weights:
+      return "backward_weights";
+  }
+  return "";
 }
 
 std::string shape(const Problem& p) {

@@ -10,9 +10,23 @@ constexpr double float_bytes = 4.0;
 }  // namespace
 
 const char* name_of(Layer layer) {
-  constexpr const char* names[] = {"bias", "relu", "sigmoid", "tanh", "dropout", "lrn", "softmax"};
-  static_assert(std::size(names) == static_cast<std::size_t>(Layer::softmax_cross_entropy) + 1);
-  return names[static_cast<std::size_t>(layer)];
+  switch (layer) {
+    case Layer::bias:
+      return "bias";
+    case Layer::relu:
+      return "relu";
+    case Layer::sigmoid:
+      return "sigmoid";
+    case Layer::tanh:
+      return "tanh";
+    case Layer::dropout:
+      return "dropout";
+    case Layer::local_response_normalization:
+      return "lrn";
+    case Layer::softmax_cross_entropy:
+      return "softmax";
+  }
+  return "";
 }
 
 bool has(Layer layer, Direction direction) {

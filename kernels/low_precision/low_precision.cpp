@@ -14,8 +14,17 @@
 namespace stepladder::low_precision {
 
 const char* name_of(Format format) {
-  constexpr const char* names[] = {"bf16", "fp16", "int8", "binary"};
-  return names[static_cast<std::size_t>(format)];
+  switch (format) {
+    case Format::bf16:
+      return "bf16";
+    case Format::fp16:
+      return "fp16";
+    case Format::int8:
+      return "int8";
+    case Format::binary:
+      return "binary";
+  }
+  return "";
 }
 
 std::int64_t row_bytes(const Problem& p) {

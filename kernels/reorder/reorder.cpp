@@ -12,8 +12,17 @@
 namespace stepladder::reorder {
 
 const char* name_of(Format format) {
-  constexpr const char* names[] = {"fp32", "bf16", "fp16", "int8"};
-  return names[static_cast<std::size_t>(format)];
+  switch (format) {
+    case Format::fp32:
+      return "fp32";
+    case Format::bf16:
+      return "bf16";
+    case Format::fp16:
+      return "fp16";
+    case Format::int8:
+      return "int8";
+  }
+  return "";
 }
 
 std::int64_t bytes_of(Format format) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 namespace stepladder::sgd_update {
-
 namespace {
 
 struct Rule {
@@ -11,11 +10,22 @@ struct Rule {
   int states, flops;  // flops: of a weight, without weight decay
 };
 
-const Rule& rule_of(Optimizer optimizer) {
-  static constexpr Rule rules[] = {{"sgd", 0, 2},       {"momentum", 1, 4}, {"adagrad", 1, 7},
-                                   {"adadelta", 2, 16}, {"rmsprop", 1, 9},  {"adam", 2, 14}};
-  static_assert(std::size(rules) == static_cast<std::size_t>(Optimizer::adam) + 1);
-  return rules[static_cast<std::size_t>(optimizer)];
+Rule rule_of(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::sgd:
+      return {"sgd", 0, 2};
+    case Optimizer::momentum:
+      return {"momentum", 1, 4};
+    case Optimizer::adagrad:
+      return {"adagrad", 1, 7};
+    case Optimizer::adadelta:
+      return {"adadelta", 2, 16};
+    case Optimizer::rmsprop:
+      return {"rmsprop", 1, 9};
+    case Optimizer::adam:
+      return {"adam", 2, 14};
+  }
+  return {};
 }
 
 }  // namespace

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import ab
+from tests.columns import documented
 from tests.commands import ROOT, execute, read_csv, write_csv, write_script
 
 # Times of two problems of one rung: a drift of the machine between processes, noise, and the
@@ -44,8 +45,7 @@ sys.exit(0 if {status!r} == "ok" else 1)
 
 @pytest.fixture(scope="module")
 def columns():
-    table = (ROOT / "docs/results-format.md").read_text().split("## samples.csv")[1].split("## ")[0]
-    return [line.split("`")[1] for line in table.splitlines() if line.startswith("| `")]
+    return list(documented("samples"))
 
 
 @pytest.fixture

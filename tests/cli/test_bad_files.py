@@ -49,7 +49,7 @@ NETWORKS = [
 def test_a_malformed_network(stepladder, tmp_path, command, text, parts):
     network = tmp_path / "net.json"
     network.write_text(text)
-    stepladder(command, "--network", network, "--out", tmp_path / "run", status="not 0",
+    stepladder(command, "--network", network, "--out", tmp_path / "run", status=(1, 2),
                error=parts)
     assert [path.name for path in tmp_path.iterdir()] == ["net.json"]
 

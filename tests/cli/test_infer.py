@@ -186,7 +186,7 @@ def read_arrays(path):
 
 
 def test_an_export_has_parameters_images_and_outputs(infer, tmp_path):
-    _, _ = infer("--batch", "2,5", "--use", "serial", *BRIEF, "--export", tmp_path / "tiny.bin")
+    infer("--batch", "2,5", "--use", "serial", *BRIEF, "--export", tmp_path / "tiny.bin")
     header, arrays = read_arrays(tmp_path / "tiny.bin")
     assert "network: tiny" in header["identity"]
     assert {name: len(values) for name, values in arrays.items()} == {
@@ -200,7 +200,7 @@ def test_an_export_of_nothing_is_refused(infer, tmp_path):
     arguments = ("--batch", "2", "--use", "serial", *BRIEF)
     infer(*arguments)
     infer(*arguments, "--resume", "--export", tmp_path / "tiny.bin", status=1, lines=1,
-          error="tiny.bin: these requests are measured already")
+          error="tiny.bin: there is no network to export: its requests are measured")
     assert not (tmp_path / "tiny.bin").exists()
 
 

@@ -168,9 +168,8 @@ def test_each_of_several_patterns_needs_to_match_in_one_of_them(stepladder):
      ["sgd_update", "layers", "max_pool"]),
 ])
 def test_primitives_without_a_match_are_left_out(stepladder, arguments, expected):
-    verified = stepladder("verify", *arguments, status=None)
+    verified = stepladder("verify", *arguments, status=(0, 4))  # 4: nothing that can run here
     assert primitives_of(verified) == expected
-    assert verified.returncode in (0, 4), verified.stderr  # 4: nothing that can run here
 
 
 def test_patterns_that_match_nowhere_together_are_an_error(stepladder):

@@ -12,7 +12,7 @@ import pytest
 
 import faults
 from conftest import Program
-from tests.commands import ROOT, execute
+from tests.commands import ROOT, check, execute
 
 
 @pytest.fixture(scope="module")
@@ -107,10 +107,12 @@ def test_a_new_rung_gets_a_digest(copied):
 
 @pytest.mark.parametrize("primitive", ["reorder", "matmul"])
 def test_the_rungs_of_one_primitive_can_be_built_alone(copied, primitive):
-    configure(copied, f"-DSTEPLADDER_PRIMITIVES={primitive}", "-DSTEPLADDER_UNITY=OFF")
+    done = configure(copied, f"-DSTEPLADDER_PRIMITIVES={primitive}", "-DSTEPLADDER_UNITY=OFF",
+                     status=None)
     sources = [entry["file"] for entry in json.loads(
         (copied / "build/compile_commands.json").read_text())]
     configure(copied, "-DSTEPLADDER_PRIMITIVES=", "-DSTEPLADDER_UNITY=ON")
+    check(done)
     serial = [source for source in sources
               if re.search(r"tree/kernels/\w+/cpu/serial\w*\.cpp", source)]
     assert serial and all(f"/{primitive}/" in source for source in serial)
@@ -127,7 +129,8 @@ def test_a_file_without_a_description_of_its_name_stops_the_configuration(copied
                                                                           messages):
     wrong = copied / f"kernels/max_pool/{name}.cpp"
     wrong.write_text(text)
-    said = " ".join(configure(copied, status="not 0").stderr.split())
+    done = configure(copied, status=None)
     wrong.unlink()
+    said = " ".join(check(done, status="not 0").stderr.split())
     assert f"kernels/max_pool/{name}.cpp: " in said
     assert all(message in said for message in messages), said

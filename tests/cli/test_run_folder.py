@@ -100,7 +100,6 @@ def start_many(stepladder, many, run):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_leaves_finished_rows_and_the_command_that_goes_on(stepladder, many, tmp_path,
                                                                     number):
-    """Quoted, so that a shell reads it as the first one did."""
     run = tmp_path / "a run"
     process = start_many(stepladder, many, run)
     process.send_signal(number)
@@ -111,6 +110,7 @@ def test_a_signal_leaves_finished_rows_and_the_command_that_goes_on(stepladder, 
     assert json.loads((run / "environment.json").read_text())["quiet_sentence"]
     message, command = stderr.splitlines()[-3:-1]
     assert str(run) in message and "resume with" in message
+    # quoted, so that a shell reads it as the first one did
     assert shlex.split(command) == [*process.args, "--resume"]
 
     execute("sh", "-c", command, cwd="/")

@@ -213,7 +213,8 @@ TEST_P(FftRungs, PassOnLargeAndOblongFilters) {
   if (rungs.empty()) GTEST_SKIP() << GetParam() << " is not available here";
   for (const char* shape : shapes)
     for (const int threads : {1, 3})  // in three directions
-      EXPECT_EQ(expect_passed(convolution_type(), shape, rungs, threads), 3 * std::ssize(rungs));
+      EXPECT_EQ(expect_passed(convolution_type(), shape, rungs, threads), 3 * std::ssize(rungs))
+          << shape << ", " << threads << " threads";
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FftRungs, testing::Values("fft", "fftw"),

@@ -150,7 +150,7 @@ def peer(networks, export, framework, **expected):
         pytest.skip(f"{package} is not installed in .venv-peers: make peers INFERENCE=1 does it")
     return execute(PYTHON, ROOT / "bench/peers/inference_peer.py", "tiny", "--framework", framework,
                    "--file", networks, "--export", export, "--batch", "1,3", "--threads", "1",
-                   "--seconds", "0.01", **expected)
+                   "--seconds", "0.01", timeout=600, **expected)
 
 
 @pytest.mark.parametrize("framework", ["eager", "compile", "onnxruntime"])

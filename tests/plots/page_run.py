@@ -33,5 +33,3 @@ def write(folder: Path, seed: int = 1) -> Path:
 def append(folder: Path, values: dict) -> None:
     with (folder / schema.SUMMARY_FILE).open("a", newline="") as file:
         csv.writer(file, lineterminator="\n").writerow(run_folder.row(columns.SUMMARY, **values))
-
-

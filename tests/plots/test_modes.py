@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shutil
 from pathlib import Path
 
 import matplotlib
@@ -26,7 +27,7 @@ from plots.tables import blocks
 from plots.tables.tables_md import render
 from run_folder import write_json
 from tests.columns import described
-from tests.commands import ROOT, changing, read_csv
+from tests.commands import ROOT, changing, read_csv, write_csv
 from text_boxes import faults, text_of
 
 
@@ -397,8 +398,25 @@ def test_modes_are_in_the_order_of_their_time_to_the_target(comparison, pages):
     assert waiting.get_x() == pytest.approx(88)
 
 
+def test_earlier_histograms_of_staleness_have_no_batch_and_no_optimizer(comparison, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(comparison, folder)
+    later = ("batch", "optimizer")
+    rows = [{name: value for name, value in row.items() if name not in later}
+            for row in read_csv(folder / "staleness.csv")]
+    write_csv(folder / "staleness.csv", rows)
+    with changing(folder / "columns.json") as content:
+        content["tables"]["staleness"] = [
+            column for column in content["tables"]["staleness"] if column["name"] not in later]
+    assert_adds_up(drawn(folder)["modes-staleness-mnist_cnn"])
+
+
 def test_the_histogram_of_staleness_adds_up(pages):
-    axes = pages["modes-staleness-mnist_cnn"].panels()[0]
+    assert_adds_up(pages["modes-staleness-mnist_cnn"])
+
+
+def assert_adds_up(page):
+    axes = page.panels()[0]
     lines = [line for line in axes.lines if len(line.get_xdata()) > 2]
     assert len(lines) == 4
     for line in lines:

@@ -49,10 +49,19 @@ bool cpu_has(Extension) { return false; }
 #endif
 
 const char* name_of(Extension extension) {
-  constexpr const char* names[] = {"AVX512_BF16", "AVX512_VNNI", "AVX512_VPOPCNTDQ", "AMX-BF16",
-                                   "AMX-INT8"};
-  static_assert(std::size(names) == static_cast<std::size_t>(Extension::amx_int8) + 1);
-  return names[static_cast<std::size_t>(extension)];
+  switch (extension) {
+    case Extension::avx512_bf16:
+      return "AVX512_BF16";
+    case Extension::avx512_vnni:
+      return "AVX512_VNNI";
+    case Extension::avx512_vpopcntdq:
+      return "AVX512_VPOPCNTDQ";
+    case Extension::amx_bf16:
+      return "AMX-BF16";
+    case Extension::amx_int8:
+      return "AMX-INT8";
+  }
+  return "";
 }
 
 void require(Extension extension) {

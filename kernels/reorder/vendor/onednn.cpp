@@ -8,15 +8,31 @@ namespace {
 using dnnl::memory;
 
 memory::format_tag tag_of(Layout layout) {
-  using Tag = memory::format_tag;
-  constexpr Tag tags[] = {Tag::nchw, Tag::nhwc, Tag::chwn, Tag::nChw16c};
-  return tags[static_cast<std::size_t>(layout)];
+  switch (layout) {
+    case Layout::nchw:
+      return memory::format_tag::nchw;
+    case Layout::nhwc:
+      return memory::format_tag::nhwc;
+    case Layout::chwn:
+      return memory::format_tag::chwn;
+    case Layout::nchw16c:
+      break;
+  }
+  return memory::format_tag::nChw16c;
 }
 
 memory::data_type type_of(Format format) {
-  using Type = memory::data_type;
-  constexpr Type types[] = {Type::f32, Type::bf16, Type::f16, Type::s8};
-  return types[static_cast<std::size_t>(format)];
+  switch (format) {
+    case Format::fp32:
+      return memory::data_type::f32;
+    case Format::bf16:
+      return memory::data_type::bf16;
+    case Format::fp16:
+      return memory::data_type::f16;
+    case Format::int8:
+      break;
+  }
+  return memory::data_type::s8;
 }
 
 class OneDnn final : public OneDnnPlan<Operands> {

@@ -299,7 +299,7 @@ TEST(Measured, DisturbedSamplesDoNotCountWhileEnoughOthersDo) {
        {measured_of({{1, false}, {9, true}}),
         measured_of({{1, false}, {9, true}, {8, true}, {2, false}, {7, true}})}) {
     EXPECT_EQ(most.seconds().size(), most.samples.size());
-    EXPECT_TRUE(most.is_disturbed());
+    EXPECT_TRUE(most.is_disturbed()) << most.samples.size() << " samples";
   }
 }
 

@@ -425,35 +425,35 @@ std::string one_layer(const std::string& layer) {
 }
 
 TEST(BadNetworks, Layers) {
-  expect_errors(
-      one_layer,
-      {{"\"relu\"", "6: /layers/0: expected an object, found \"relu\""},
-       {"{}", "6: /layers/0: expected a key 'type'"},
-       {R"({"type": "convolutoin"})",
-        "6: /layers/0/type: expected one of average_pool, convolution, dropout*\"convolutoin\""},
-       {R"({"type": "convolution", "filters": 3, "kernel": 3,
+  expect_errors(one_layer,
+                {{"\"relu\"", "6: /layers/0: expected an object, found \"relu\""},
+                 {"{}", "6: /layers/0: expected a key 'type'"},
+                 {R"({"type": "convolutoin"})",
+                  "6: /layers/0/type: expected one of average_pool, convolution, dropout*found "
+                  "\"convolutoin\""},
+                 {R"({"type": "convolution", "filters": 3, "kernel": 3,
             "padding": 1})",
-        "7: /layers/0/padding: expected one of the keys filters*found 'padding'"},
-       {R"({"type": "convolution", "filters": 3})",
-        "6: /layers/0: expected a key 'kernel', or 'kernel_h' and 'kernel_w'"},
-       {R"({"type": "convolution", "filters": 3, "kernel_h": 3})",
-        "6: /layers/0: expected a key 'kernel_w'"},
-       {R"({"type": "convolution", "filters": 3, "kernel": 3, "kernel_h": 3})",
-        "6: /layers/0: expected either 'kernel' or 'kernel_h' and 'kernel_w'"},
-       {R"({"type": "convolution", "filters": 3, "kernel": 3, "pad": -1})",
-        "6: /layers/0/pad: expected a whole number from 0*found -1"},
-       {R"({"type": "dropout", "rate": 1})",
-        "6: /layers/0/rate: expected a number from 0 to below 1*found 1"},
-       {R"({"type": "local_response_normalization", "size": 4})",
-        "6: /layers/0/size: expected an odd number of channels, found 4"},
-       {R"({"type": "relu", "optional": "yes"})",
-        "6: /layers/0/optional: expected true or false, found \"yes\""},
-       {R"({"type": "relu", "name": "a,b"})",
-        "6: /layers/0/name: expected a name of letters*\"a,b\""},
-       {R"({"type": "relu", "name": "a"}, {"type": "relu", "name": "a"})",
-        "6: /layers/1: expected a name that no other layer has*'a'"},
-       {R"({"type": "softmax_cross_entropy"})",
-        "6: /layers/0: layer softmax1*expected no layer after softmax_cross_entropy"}});
+                  "7: /layers/0/padding: expected one of the keys filters*found 'padding'"},
+                 {R"({"type": "convolution", "filters": 3})",
+                  "6: /layers/0: expected a key 'kernel', or 'kernel_h' and 'kernel_w'"},
+                 {R"({"type": "convolution", "filters": 3, "kernel_h": 3})",
+                  "6: /layers/0: expected a key 'kernel_w'"},
+                 {R"({"type": "convolution", "filters": 3, "kernel": 3, "kernel_h": 3})",
+                  "6: /layers/0: expected either 'kernel' or 'kernel_h' and 'kernel_w'"},
+                 {R"({"type": "convolution", "filters": 3, "kernel": 3, "pad": -1})",
+                  "6: /layers/0/pad: expected a whole number from 0*found -1"},
+                 {R"({"type": "dropout", "rate": 1})",
+                  "6: /layers/0/rate: expected a number from 0 to below 1*found 1"},
+                 {R"({"type": "local_response_normalization", "size": 4})",
+                  "6: /layers/0/size: expected an odd number of channels, found 4"},
+                 {R"({"type": "relu", "optional": "yes"})",
+                  "6: /layers/0/optional: expected true or false, found \"yes\""},
+                 {R"({"type": "relu", "name": "a,b"})",
+                  "6: /layers/0/name: expected a name of letters*\"a,b\""},
+                 {R"({"type": "relu", "name": "a"}, {"type": "relu", "name": "a"})",
+                  "6: /layers/1: expected a name that no other layer has*'a'"},
+                 {R"({"type": "softmax_cross_entropy"})",
+                  "6: /layers/0: layer softmax1*expected no layer after softmax_cross_entropy"}});
 }
 
 TEST(BadNetworks, Shapes) {
@@ -468,7 +468,7 @@ TEST(BadNetworks, Shapes) {
        {R"({"type": "average_pool", "window": 7})",
         "6: /layers/0: layer average1 (average_pool)*window 7x7 is larger"},
        {R"({"type": "average_pool", "window": 2, "count": "padding"})",
-        "6: /layers/0/count: expected one of exclude_padding, include_padding*\"padding\""},
+        "6: /layers/0/count: expected one of exclude_padding, include_padding*found \"padding\""},
        {R"({"type": "max_pool", "window": 4}, {"type": "max_pool", "window": 2},
            {"type": "max_pool", "window": 2})",
         "6: /layers/1: layer pool2 (max_pool)*1x2x1"},
@@ -496,7 +496,7 @@ TEST(BadNetworks, Optimizers) {
                   "7: /optimizer/weight_decay: expected a number from 0 to 3.4e+38, found -1"},
                  {R"({"type": "sgd", "learning_rate": 1, "weight_decay_on": "conv"})",
                   "7: /optimizer/weight_decay_on: expected one of all, convolution, "
-                  "fully_connected*\"conv\""}});
+                  "fully_connected*found \"conv\""}});
 }
 
 // Of each key that is used in single precision: a value that double and float judge differently.

@@ -76,9 +76,9 @@ class CheckpointFiles : public testing::Test {
   }
 
   // The newest, and that no file was refused.
-  std::optional<Checkpoint> loaded(const std::vector<std::string>& of = identity) const {
+  std::optional<Checkpoint> loaded() const {
     std::vector<std::string> refused;
-    std::optional<Checkpoint> newest = checkpoints_.load(of, refused);
+    std::optional<Checkpoint> newest = checkpoints_.load(identity, refused);
     EXPECT_TRUE(refused.empty()) << refused[0];
     return newest;
   }

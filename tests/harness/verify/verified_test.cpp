@@ -174,7 +174,7 @@ TEST_F(Verified, ADamagedFileIsAnErrorThatNamesFileAndLine) {
   for (const auto& [text, error] : damages) {
     const std::string found = damage(text);
     EXPECT_TRUE(glob_matches((folder_ / "gpu/verified.json").string() + ":" + error + "*", found))
-        << "expected " << error << ", found " << found;
+        << "expected " << error << ", found " << found << " in " << text;
   }
   EXPECT_EQ(damage(with(R"({"digest": "0123456789ab", "date": "2026-01-31", "device": "X"})")), "");
 }
