@@ -100,6 +100,7 @@ def place_one(axes: Axes, text: Annotation, points: Sequence[tuple[float, float]
     unit = axes.figure.dpi / 72
     size = text.get_window_extent()
     inside = axes.get_window_extent()
+    texts = np.array([part.extents for part in taken]).reshape(-1, 4)
     best = None
     for point, (x, y) in zip(points, own):
         for distance in DISTANCES:
@@ -110,7 +111,7 @@ def place_one(axes: Axes, text: Annotation, points: Sequence[tuple[float, float]
                                        y + offset[1] - size.height / 2, size.width, size.height)
                 padded = box.padded(3.5 * unit)
                 hidden = count_inside(padded, own) + count_inside(padded, others)
-                overlapped = sum(box.padded(unit).overlaps(other) for other in taken)
+                overlapped = count_overlapped(box.padded(unit), texts)
                 outside = not (inside.x0 <= box.x0 and box.x1 <= inside.x1
                                and inside.y0 <= box.y0 and box.y1 <= inside.y1)
                 ambiguous = distance_to(box, others) < 2 * distance_to(box, own)
@@ -162,6 +163,12 @@ def slide_along(page: Page, axes: Axes, text: Text, places: Sequence[tuple[float
 def count_inside(box: Bbox, marks: np.ndarray) -> int:
     return int(np.sum((marks[:, 0] > box.x0) & (marks[:, 0] < box.x1)
                       & (marks[:, 1] > box.y0) & (marks[:, 1] < box.y1)))
+
+
+def count_overlapped(box: Bbox, extents: np.ndarray) -> int:
+    """`extents`: x0, y0, x1 and y1 of each."""
+    return int(np.sum((extents[:, 0] <= box.x1) & (extents[:, 2] >= box.x0)
+                      & (extents[:, 1] <= box.y1) & (extents[:, 3] >= box.y0)))
 
 
 def parts_of(text: Text) -> list[Bbox]:
