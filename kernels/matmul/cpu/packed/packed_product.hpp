@@ -6,12 +6,12 @@
 //
 // Few rows: one panel of B at a time is in L1, and all strips of A pass by. Many rows, or a large
 // C: a block of several panels is in L2, and each strip passes along it, so that B is packed once
-// and rows of C are written in memory order. The first strip packs while it computes; a single
-// strip reads B in place, and so do all strips if B is as wide as a panel. A transposed B is packed
-// before, by transposing squares in registers. A transposed A is packed too if K >= 128, 240 rows
-// at a time: steps of k whole rows apart would conflict for the sets of L1. If that or unused lanes
-// would cost more, the transposed product Cᵀ = op(B)ᵀ op(A)ᵀ is computed, and Cᵀ is transposed at
-// the end.
+// and rows of C are written in memory order. The first strip packs while it computes, and the next
+// ones prefetch the panel that follows; a single strip reads B in place, and so do all strips if B
+// is as wide as a panel. A transposed B is packed before, by transposing squares in registers. A
+// transposed A with many steps of k is packed too, 240 rows at a time: whole rows apart, they would
+// conflict for the sets of L1. If that or unused lanes would cost more, the transposed product
+// Cᵀ = op(B)ᵀ op(A)ᵀ is computed, and Cᵀ is transposed at the end.
 #pragma once
 
 #include <unistd.h>
@@ -165,23 +165,13 @@ class PackedProduct {
   template <class AnyTile>
   void multiply_strips(const Operands& o, Range rows, Range columns, Block block,
                        const Workspace& work, bool is_first) const {
-    const Strips strips{rows,
-                        ceil_div(rows.end - rows.begin, std::min(AnyTile::rows, strip_rows_))};
-    const std::int64_t strips_of_block = std::min(strips.count, max_mc / AnyTile::rows);
+    const Strips strips = strips_of<AnyTile>(rows);
     for (std::int64_t s = 0; s < strips.count; ++s) {
       const Range tile_rows = strips.rows_of(s);
       const Source source = s > 0 || b_is_panel_ || work.prepacked       ? Source::panel
                             : strips.count == 1 && !problem_.transpose_b ? Source::in_place
                                                                          : Source::packed_now;
-      Strip a = strip_in_place(o.a, tile_rows.begin, block);
-      if (packs_a_) {
-        const std::int64_t in_block = s % strips_of_block;
-        const Range packed{s, std::min(strips.count, s + strips_of_block)};
-        if (in_block == 0 && (is_first || strips.count > strips_of_block))
-          pack_strips<AnyTile::rows>(o.a + block.begin * problem_.m, problem_.m, block.size(),
-                                     strips, packed, work.strips);
-        a = {work.strips + in_block * block.size() * AnyTile::rows, 1, AnyTile::rows};
-      }
+      const Strip a = strip_of<AnyTile>(o.a, strips, s, block, work, is_first);
       std::int64_t j = columns.begin;
       if constexpr (!fuses && std::is_same_v<AnyTile, Tile>)
         if (source == Source::panel && has_few_steps(problem_.k, columns.end - columns.begin))
@@ -190,6 +180,70 @@ class PackedProduct {
       for (; j < columns.end; j += AnyTile::columns)
         multiply_tile<AnyTile>(o, a, tile_rows, {j, std::min(columns.end, j + AnyTile::columns)},
                                block, source, panel_of<AnyTile>(work, columns, block, j));
+    }
+  }
+
+  template <class AnyTile>
+  Strips strips_of(Range rows) const {
+    return {rows, ceil_div(rows.end - rows.begin, std::min(AnyTile::rows, strip_rows_))};
+  }
+
+  // Strip s of a, in place or packed with others.
+  template <class AnyTile>
+  Strip strip_of(const float* a, const Strips& strips, std::int64_t s, Block block,
+                 const Workspace& work, bool is_first) const {
+    if (!packs_a_) return strip_in_place(a, strips.rows_of(s).begin, block);
+    const std::int64_t strips_of_block = std::min(strips.count, max_mc / AnyTile::rows);
+    const std::int64_t in_block = s % strips_of_block;
+    const Range packed{s, std::min(strips.count, s + strips_of_block)};
+    if (in_block == 0 && (is_first || strips.count > strips_of_block))
+      pack_strips<AnyTile::rows>(a + block.begin * problem_.m, problem_.m, block.size(), strips,
+                                 packed, work.strips);
+    return {work.strips + in_block * block.size() * AnyTile::rows, 1, AnyTile::rows};
+  }
+
+  // While the strips pass by one panel of B, some prefetch the next one to L2: in each step of k a
+  // cache line, so that it comes from L3 or memory in the time of several strips. The time of the
+  // strip that packs it is too short.
+  static constexpr std::int64_t prefetching_strips = ceil_div(Tile::columns, line_floats);
+  static constexpr std::int64_t prefetched_columns = Tile::columns / prefetching_strips;
+
+  // Where strips pass by one panel at a time, enough of them. Columns of B are not prefetched.
+  bool prefetches_b(Range rows, bool is_prepacked) const {
+    return vectors_ == Tile::vectors && nc_ == Tile::columns && !b_is_panel_ && !prefetches_c_ &&
+           (is_prepacked || !problem_.transpose_b) &&
+           strips_of<Tile>(rows).count >= prefetching_strips + (is_prepacked ? 0 : 1);
+  }
+
+  // The tiles of one panel. is_near: the panel before has prefetched it. next: the panel that
+  // follows, or null.
+  void multiply_panel(const Operands& o, Range rows, Range columns, Block block,
+                      const Workspace& work, bool is_first, bool is_near, const float* next) const {
+    const std::int64_t n = problem_.n, k = block.size(), width = columns.end - columns.begin;
+    const std::int64_t packing_strips = work.prepacked ? 0 : 1;
+    const std::int64_t line_step = work.prepacked ? prefetched_columns : n,
+                       strip_step = prefetched_columns * (work.prepacked ? k : 1);
+    const float* b = o.b + block.begin * n + columns.begin;
+    float* panel = panel_of<Tile>(work, columns, block, columns.begin);
+    const Strips strips = strips_of<Tile>(rows);
+    for (std::int64_t s = 0; s < strips.count; ++s) {
+      const Range tile_rows = strips.rows_of(s);
+      const Strip a = strip_of<Tile>(o.a, strips, s, block, work, is_first);
+      const auto epilogue = epilogue_of(o, tile_rows, columns, block);
+      const std::int64_t height = tile_rows.end - tile_rows.begin, i = s - packing_strips;
+      float* c = o.c + tile_rows.begin * n + columns.begin;
+      if (i < 0 && is_near && width == Tile::columns)
+        Tile::multiply_packing_near(k, a.a, a.row, a.step, b, n, panel, c, n, height, block.adds,
+                                    epilogue);
+      else if (i < 0)
+        Tile::multiply_packing(k, a.a, a.row, a.step, b, n, panel, c, n, height, width, block.adds,
+                               epilogue);
+      else if (next != nullptr && i < prefetching_strips)
+        Tile::multiply_prefetching(k, a.a, a.row, a.step, panel, next + i * strip_step, line_step,
+                                   c, n, height, width, block.adds, epilogue);
+      else
+        Tile::multiply_strided(k, a.a, a.row, a.step, panel, Tile::columns, c, n, height, width,
+                               block.adds, epilogue);
     }
   }
 
@@ -207,10 +261,13 @@ class PackedProduct {
                          : Strip{a + row * p.k + block.begin, p.k, 1};
   }
 
-  // Few steps of k stay in L1 between the panels; a C of few columns has too few panels.
+  // Few steps of k stay in L1 between the panels, unless they are a multiple of 512 bytes apart and
+  // share few of its sets; many panels repay the copy. A C of few columns has too few panels.
   static bool pays_to_pack_a(const Problem& p) {
-    constexpr std::int64_t many_steps = 128;
-    return p.transpose_a && p.k >= many_steps && p.m > 2 * Tile::rows && p.n >= 2 * Tile::columns;
+    constexpr std::int64_t many_steps = 128, some_steps = 64, few_sets = 128;  // floats
+    const bool pays_with_some = p.m % few_sets == 0 || p.n >= 10 * Tile::columns;
+    return p.transpose_a && p.k >= (pays_with_some ? some_steps : many_steps) &&
+           p.m > 2 * Tile::rows && p.n >= 2 * Tile::columns;
   }
 
   // The whole panels of a strip. Returns their columns.
@@ -257,12 +314,11 @@ class PackedProduct {
     return !p.transpose_b && p.n == vectors_of_tile(p) * Tile::lanes;
   }
 
-  // One tile of C. The last block of K applies the epilogue.
-  template <class AnyTile>
-  void multiply_tile(const Operands& o, const Strip& a, Range rows, Range columns, Block block,
-                     Source source, float* b_panel) const {
+  // The last block of K applies the epilogue.
+  auto epilogue_of([[maybe_unused]] const Operands& o, [[maybe_unused]] Range rows,
+                   [[maybe_unused]] Range columns, [[maybe_unused]] Block block) const {
     if constexpr (!fuses) {
-      multiply_tile<AnyTile>(o, a, rows, columns, block, source, b_panel, IdentityEpilogue{});
+      return IdentityEpilogue{};
     } else {
       BiasRelu epilogue;
       if (block.end == problem_.k) {
@@ -270,14 +326,15 @@ class PackedProduct {
             o.bias + (transposed_ ? rows : columns).begin;
         if (problem_.epilogue == Epilogue::bias_relu) epilogue.lowest = 0.0F;
       }
-      multiply_tile<AnyTile>(o, a, rows, columns, block, source, b_panel, epilogue);
+      return epilogue;
     }
   }
 
-  template <class AnyTile, class Epilogue>
+  template <class AnyTile>
   void multiply_tile(const Operands& o, const Strip& a, Range rows, Range columns, Block block,
-                     Source source, float* b_panel, Epilogue epilogue) const {
+                     Source source, float* b_panel) const {
     const Problem& p = problem_;
+    const auto epilogue = epilogue_of(o, rows, columns, block);
     const std::int64_t height = rows.end - rows.begin, width = columns.end - columns.begin;
     float* c = o.c + rows.begin * p.n + columns.begin;
     const float* b = p.transpose_b ? o.b + columns.begin * p.k + block.begin
@@ -317,11 +374,23 @@ void PackedProduct<fuses>::multiply_part(const Operands& o, Range rows, Range co
   const Workspace work{b_panels_.get() + thread * panels_size(),
                        a_strips_.get() + thread * (packs_a_ ? strips_size() : 0), prepacked,
                        columns.begin};
+  const bool prefetches = prefetches_b(rows, prepacked != nullptr);
   for (std::int64_t l = k.begin; l < k.end; l += kc_) {
     const Block block{l, std::min(k.end, l + kc_), adds || l > k.begin};
     for (std::int64_t j = columns.begin; j < columns.end; j += nc_) {
       const Range part{j, std::min(columns.end, j + nc_)};
       const bool is_first = j == columns.begin;
+      if (prefetches) {
+        const bool is_last = part.end == columns.end;
+        const std::int64_t next_l = is_last ? block.end : l,
+                           next_j = is_last ? columns.begin : part.end;
+        const float* next = next_l == k.end ? nullptr
+                            : prepacked
+                                ? panel_of<Tile>(work, columns, {next_l, k.end, true}, next_j)
+                                : o.b + next_l * problem_.n + next_j;
+        multiply_panel(o, rows, part, block, work, is_first, l > k.begin || !is_first, next);
+        continue;
+      }
       if (vectors_ == 1) {
         multiply_strips<OneVector>(o, rows, part, block, work, is_first);
         continue;
