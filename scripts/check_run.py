@@ -88,10 +88,10 @@ def check_columns_json(run, problems):
             problems.append(f"{path}: a column of {name} has no meaning")
 
 
-def check_text(path, pattern, problem, problems):
+def check_text(path, pattern, sentence, problems):
     try:
         if not re.fullmatch(pattern, path.read_text(), re.DOTALL):
-            problems.append(f"{path}: {problem}")
+            problems.append(f"{path}: {sentence}")
     except (OSError, ValueError) as error:
         problems.append(f"{path}: {error}")
 
@@ -104,8 +104,8 @@ def check_trace(path, problems):
         problems.append(str(error))
 
 
-def is_ok(name, row, statuses, problems):
-    """Whether the row has a time."""
+def check_status(name, row, statuses, problems):
+    """Adds what is wrong with the status, and tells whether the row has a time."""
     if row["status"] not in statuses:
         problems.append(f"{name}: unknown status '{row['status']}'")
     elif row["status"] == "failed":
@@ -118,7 +118,7 @@ def is_ok(name, row, statuses, problems):
 def check_summary(rows, problems):
     for row in rows:
         name = "summary: " + row_name(row)
-        if not is_ok(name, row, schema.STATUSES, problems):
+        if not check_status(name, row, schema.STATUSES, problems):
             continue
         if row["verified"] != "yes":
             problems.append(f"{name}: ok, but verified is '{row['verified']}'")
@@ -134,7 +134,7 @@ def check_inference(rows, problems):
     for row in rows:
         name = (f"inference: {row['network']} {row['use']} {row['layer']}, batch {row['batch']}, "
                 f"{row['threads']} threads, {row['split']}")
-        if not is_ok(name, row, ("ok", "failed", "unavailable"), problems):
+        if not check_status(name, row, ("ok", "failed", "unavailable"), problems):
             continue
         if row["layer"] != schema.TOTAL:
             if row["median_s"] is None or row["share"] is None:

@@ -13,7 +13,6 @@ measurement, to OUT:
 
 import argparse
 import csv
-import json
 import os
 import re
 import shlex
@@ -24,6 +23,8 @@ import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from shared import interval, last_line, write_columns, write_rows
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE / "all_reduce_mpi.c"
@@ -133,11 +134,6 @@ def gloo_reason(python):
     code = "import torch.distributed as d; assert d.is_gloo_available(), 'built without gloo'"
     done = subprocess.run([python, "-c", code], capture_output=True, text=True)
     return "" if done.returncode == 0 else last_line(done.stderr)
-
-
-def last_line(text):
-    lines = [line for line in text.strip().splitlines() if line.strip(" -=|")]
-    return lines[-1].strip() if lines else "no message"
 
 
 def build_library(library):
@@ -254,20 +250,6 @@ def run_stepladder(options, counts, folder, cores):
     return results, reasons, compressed
 
 
-def interval(values):
-    """Order statistics that cover the median with 95 %; the extremes of fewer than six values."""
-    ordered = sorted(values)
-    n, term, tail, rank = len(ordered), 0.5 ** len(values), 0.0, 0
-    for k in range(n):
-        tail += term
-        if tail > 0.025:
-            break
-        rank = k + 1
-        term *= (n - k) / (k + 1)
-    rank = max(rank, 1)
-    return ordered[rank - 1], ordered[n - rank]
-
-
 class Results:
     """What has been measured; writes the files."""
 
@@ -311,43 +293,6 @@ class Results:
         for name, rows in (("peers_all_reduce", self.rows.values()),
                            ("peers_all_reduce_samples", self.samples)):
             write_rows(self.out / f"{name}.csv", COLUMNS[name], rows)
-
-
-def write_columns(out, tables):
-    """Adds the tables to those of other programs in the same folder."""
-    path = out / "columns.json"
-    content = json.loads(path.read_text()) if path.exists() else {"schema_version": 1, "tables": {}}
-    for name, columns in tables.items():
-        content["tables"][name] = [{"name": c, "type": kind} for c, kind in columns.items()]
-    path.write_text(json.dumps(content, indent=1) + "\n")
-
-
-def write_rows(path, columns, rows):
-    """A CSV file; numbers have six digits."""
-    with path.open("w", newline="") as file:
-        table = csv.DictWriter(file, columns, restval="", lineterminator="\n")
-        table.writeheader()
-        table.writerows({name: f"{value:.6g}" if isinstance(value, float) else value
-                         for name, value in row.items()} for row in rows)
-
-
-def described(file, networks):
-    """The descriptions of all networks of the file, which must have these."""
-    known = json.loads(Path(file).read_text())
-    for network in networks:
-        if network not in known:
-            raise SystemExit(f"peers: {file} has no network '{network}'; it has {', '.join(known)}")
-    return known
-
-
-def answer_of(command, threads=None):
-    """The JSON in the last line that a program prints, with its threads bound to cores."""
-    places = {"OMP_NUM_THREADS": str(threads), "OMP_PLACES": "cores", "OMP_PROC_BIND": "close"}
-    done = subprocess.run(command, capture_output=True, text=True,
-                          env=os.environ | (places if threads else {}))
-    if done.returncode != 0:
-        raise RuntimeError(last_line(done.stderr))
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 def size_text(size):

@@ -57,7 +57,8 @@ def measure(rank, ranks, count, cache, repetitions, budget):
               + ";".join(f"{s:.9g}" for s in seconds), flush=True)
 
 
-def run_rank(rank, ranks, cache, repetitions, budget, counts):
+def run_rank(rank, cache, repetitions, budget, counts):
+    ranks = dist.get_world_size()
     if rank == 0:
         print(f"version,{ranks},gloo in torch {torch.__version__}", flush=True)
     for count in counts:
@@ -67,7 +68,7 @@ def run_rank(rank, ranks, cache, repetitions, budget, counts):
 def main():
     ranks, cache, repetitions, budget = (int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]),
                                          float(sys.argv[4]))
-    spawn(run_rank, ranks, ranks, cache, repetitions, budget, [*map(int, sys.argv[5:])])
+    spawn(run_rank, ranks, cache, repetitions, budget, [*map(int, sys.argv[5:])])
 
 
 if __name__ == "__main__":

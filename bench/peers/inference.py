@@ -22,7 +22,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from all_reduce import answer_of, described, interval, last_line, write_columns, write_rows
+from shared import answer_of, described, interval, last_line, write_columns, write_rows
 
 HERE = Path(__file__).resolve().parent
 COLUMNS = {"peers_inference": {

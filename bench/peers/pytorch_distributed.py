@@ -104,11 +104,12 @@ def spawn(run_rank, ranks, *arguments):
     os.environ |= {"OMP_NUM_THREADS": "1", "OMP_PROC_BIND": "false",
                    "GLOO_SOCKET_IFNAME": os.environ.get("GLOO_SOCKET_IFNAME", "lo")}
     with tempfile.TemporaryDirectory() as folder:
-        torch.multiprocessing.spawn(join, (f"{folder}/store", run_rank, ranks, arguments),
+        torch.multiprocessing.spawn(run_in_group, (f"{folder}/store", run_rank, ranks, arguments),
                                     nprocs=ranks)
 
 
-def join(rank, store, run_rank, ranks, arguments):
+def run_in_group(rank, store, run_rank, ranks, arguments):
+    """Joins the group of all ranks, calls run_rank and leaves the group."""
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[rank % len(cores)]})
     torch.set_num_threads(1)

@@ -28,16 +28,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from all_reduce import (
-    answer_of,
-    described,
-    interval,
-    last_line,
-    mpi_environment,
-    mpirun,
-    write_columns,
-    write_rows,
-)
+from all_reduce import mpi_environment, mpirun
+from shared import answer_of, described, interval, last_line, write_columns, write_rows
 
 HERE = Path(__file__).resolve().parent
 # Columns and their types, for the CSV files and for columns.json.
@@ -271,7 +263,7 @@ def main():
     seconds, phases, failed, versions = {}, {}, {}, {}
     on_gpu = PyTorchOnGpu(options.file, networks, options.seconds)
     with (options.out / "samples.csv").open("w", newline="") as file:
-        samples = csv.writer(file)
+        samples = csv.writer(file, lineterminator="\n")
         samples.writerow(COLUMNS["samples"])
         for round_number in range(1, options.rounds + 1):
             for key in configurations:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
@@ -36,7 +37,8 @@ _LEGEND_HANDLE = 0.47  # with the space to the next entry
 
 class Page:
     """`count` panels are in `axes` (rows x columns); `panel_height` is in inches. The title is the
-    finding if there is one, with the name below it, else the name. `y_label`: of each row."""
+    finding if there is one, with the name below it, else the name. `y_label` stands at the left of
+    each row."""
 
     def __init__(self, name: str, caption: str, count: int, columns: int, panel_height: float,
                  legend: Sequence[Artist] = (), legend_columns: int = 6, share_x: bool = False,
@@ -104,6 +106,7 @@ def chart(name: str, needs: str) -> Callable:
     """Decorates a draw() that needs this CSV file of the run. A draw() that returns a page, or the
     reason why there is none, draws the chart of this name alone."""
     def decorated(draw: Callable) -> Callable:
+        @functools.wraps(draw)
         def pairs(run: Run) -> Iterable[tuple[str, Page | str]]:
             if getattr(run, needs) is None:
                 return [(name, f"no {needs}.csv")]

@@ -166,7 +166,7 @@ def count_inside(box: Bbox, marks: np.ndarray) -> int:
 
 
 def count_overlapped(box: Bbox, extents: np.ndarray) -> int:
-    """`extents`: x0, y0, x1 and y1 of each."""
+    """Each row of `extents` has x0, y0, x1 and y1."""
     return int(np.sum((extents[:, 0] <= box.x1) & (extents[:, 2] >= box.x0)
                       & (extents[:, 1] <= box.y1) & (extents[:, 3] >= box.y0)))
 

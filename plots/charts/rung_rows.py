@@ -79,7 +79,7 @@ def handles(rows: Sequence[RungRow], shown: Sequence[Resource]) -> list[Line2D]:
 
 
 def columns_of(count: int) -> int:
-    """Of a grid of so many panels."""
+    """The number of columns in a grid of `count` panels."""
     return 2 if count == 4 else min(count, MOST_COLUMNS)
 
 

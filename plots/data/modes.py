@@ -7,6 +7,7 @@ optimizer, over its seeds. Charts and the last screen of `make compare-modes` ta
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import json
 import math
@@ -35,7 +36,11 @@ FAMILIES = {
     "hybrid": (),
 }
 
-COLUMNS = schema.documented_columns("docs/results-format.md", "modes")
+
+@functools.cache
+def columns() -> list[tuple[str, ...]]:
+    """Name, type, unit and meaning of the columns of modes.csv."""
+    return schema.documented_columns("docs/results-format.md", "modes")
 
 
 class Setting(NamedTuple):
@@ -216,7 +221,7 @@ def row_of(compared: Compared, among: Sequence[Compared]) -> dict[str, Any]:
     row |= {column: compared.mean(column) for column in (
         "bytes_per_step", "compute_share", "exposed_share", "hidden_share", "waiting_share",
         "staleness_mean")}
-    return {name: written(row[name], kind) for name, kind, _, _ in COLUMNS}
+    return {name: written(row[name], kind) for name, kind, _, _ in columns()}
 
 
 def written(value: Any, kind: str) -> Any:
@@ -234,7 +239,7 @@ def write(run: Run, found: Sequence[Compared]) -> list[Path]:
         raise InputError(f"{run.folder / 'train.csv'}: no training that names its network; "
                          "expected those of make compare-modes")
     rows = [row_of(c, found) for c in found]
-    names = [column[0] for column in COLUMNS]
+    names = [column[0] for column in columns()]
     text = io.StringIO()
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
@@ -256,7 +261,7 @@ def describe(path: Path) -> None:
     content = read_json(path) or {"schema_version": schema.SCHEMA_VERSION, "tables": {}}
     tables = content["tables"] | {"modes": [
         {key: value for key, value in zip(("name", "type", "unit", "meaning"), column) if value}
-        for column in COLUMNS]}
+        for column in columns()]}
     lists = [f'  {json.dumps(name)}: [\n'
              + ",\n".join(f"   {json.dumps(column, separators=(',', ':'))}" for column in columns)
              + "\n  ]" for name, columns in tables.items()]

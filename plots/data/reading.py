@@ -80,11 +80,21 @@ def load_run(folder: Path, parts: Collection[str] = EVERYTHING) -> Run:
         if (content := read_json(path)) is not None:
             run.ceilings = measured_ceilings(path, content)
             run.refused_ceilings = refused_ceilings(path, content)
-    for name in (*OF_THE_FOLDER, *schema.ATTRIBUTION_TABLES):
+    for name, path in table_files(folder).items():
         if name in parts:
-            inside = schema.ATTRIBUTION_FOLDER if name in schema.ATTRIBUTION_TABLES else ""
-            setattr(run, name, read_table(folder / inside / f"{name}.csv", run.warnings))
+            setattr(run, name, read_table(path, run.warnings))
     return run
+
+
+def table_files(folder: Path) -> dict[str, Path]:
+    """Where each table of a run is, if it has it, or has it compressed."""
+    inside = folder / schema.ATTRIBUTION_FOLDER
+    return ({name: folder / f"{name}.csv" for name in OF_THE_FOLDER}
+            | {name: inside / f"{name}.csv" for name in schema.ATTRIBUTION_TABLES})
+
+
+def compressed(path: Path) -> Path:
+    return path.with_name(f"{path.name}.gz")
 
 
 def read_text(path: Path) -> str | None:
@@ -93,7 +103,7 @@ def read_text(path: Path) -> str | None:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        path = path.with_name(f"{path.name}.gz")
+        path = compressed(path)
         try:
             data = gzip.decompress(path.read_bytes())
         except FileNotFoundError:

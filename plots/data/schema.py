@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from plots.data.errors import InputError
+
 SCHEMA_VERSION = 1
 
 ENVIRONMENT_FILE = "environment.json"
@@ -67,6 +69,13 @@ class Table:
 
 def documented_columns(document: str, table: str) -> list[tuple[str, ...]]:
     """Name, type, unit and meaning of the columns of a CSV file, which a document describes."""
-    text = (Path(__file__).resolve().parents[2] / document).read_text(encoding="utf-8")
-    lines = re.search(rf"^### {table}\.csv\n\n((?:\|.*\n)+)", text, re.MULTILINE)[1].splitlines()
-    return [tuple(cell.strip(" `") for cell in line.split("|")[1:-1]) for line in lines[2:]]
+    path = Path(__file__).resolve().parents[2] / document
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}; expected the columns of {table}.csv") from None
+    found = re.search(rf"^### {table}\.csv\n\n((?:\|.*\n)+)", text, re.MULTILINE)
+    if not found:
+        raise InputError(f"{path}: has no heading '### {table}.csv' with a table of its columns")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in found[1].splitlines()[2:]]
+    return [(name.strip("`"), *others) for name, *others in rows]

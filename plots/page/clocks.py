@@ -36,7 +36,7 @@ def clocks(run: Run, ladders: Sequence[Ladder]) -> tuple[str, Markup | None]:
 
 
 def rows_of_rungs(ladders: Sequence[Ladder]) -> Iterator[tuple[list[str], list[Row]]]:
-    """The first cells of a line, and its rows."""
+    """Gives the first cells of each line, and the rows that it sums up."""
     for ladder in ladders:
         for rung in ladder.measured_rungs:
             for resource, rows in sorted(grouped(ladder.of(rung), resource_of).items()):

@@ -124,8 +124,8 @@ def add_sources(groups: Sequence[dict], root: Path, budget: int) -> list[str]:
     code = Code(root, budget - FRAME * frames)
     for section in sections:
         section["files"] = [code.file(path, section["anchor"]) for path in section["sources"]]
-        section["difference"] = section["path_below"] and code.difference(section["path_below"],
-                                                                          section["path"])
+        if section["path_below"]:
+            section["difference"] = code.difference(section["path_below"], section["path"])
     return code.cut
 
 
@@ -156,7 +156,7 @@ def section_of(run: Run, ladder: Ladder, family: str, rungs: list[Rung],
         "roofline": roofline(run, ladder, main) if measured else None,
         "losses": losses(ladder, main), "path": source.path if source else "",
         "statuses": reasons(ladder, rungs),
-        "loop": None,  # or a text: why there is none
+        "loop": None,  # a text says why there is none
         "sources": (),  # to be shown: the file of the rung and its own headers
         "path_below": "",  # of the rung that it builds on
         "files": [], "difference": None, "note": ""}

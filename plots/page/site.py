@@ -73,7 +73,7 @@ def write_site(results: Path, site: Path, root: Path, program: Path) -> Outcome:
 
 
 def entry_of(run: Run, name: str, link: str) -> dict[str, Any]:
-    """name: of the folder, below the folder of results."""
+    """`name` is the path of the folder below the folder of results."""
     found = ladders(run)
     environment = run.environment or {}
     chain, step = main_chain(found), main_step(run)
@@ -86,7 +86,7 @@ def entry_of(run: Run, name: str, link: str) -> dict[str, Any]:
         "sentence": sentence(chain, step, run.refused_ceilings) if chain or step
         else instruction_sets.sentence(builds, peak) if builds else "",
         "trainings": trainings(run), "statuses": counts(latest(run.summary or [])),
-        # Primitive, and where it ran.
+        # The primitive, where it ran, and its best rung.
         "best": [(primitive, resource.label, best) for ladder in found
                  if (resource := main_resource(ladder)) for primitive, direction in parts_of(ladder)
                  if (best := best_rung(ladder, direction, resource))]}

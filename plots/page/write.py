@@ -24,7 +24,7 @@ from plots.data.files import replace_file
 from plots.data.numbers import number, percent, plural, times
 from plots.data.provenance import provenance
 from plots.data.ratios import ladders, latest
-from plots.data.reading import OF_THE_FOLDER, Run
+from plots.data.reading import Run, compressed, table_files
 from plots.data.steps import configurations
 from plots.page import (
     attribution,
@@ -186,11 +186,12 @@ def ceilings_table(run: Run) -> Markup | None:
 
 def write_figures(run: Run) -> int:
     """Copies of the charts, which are drawn first if they are older than the results."""
+    seconds_of_a_checkout = 10.0  # git writes the files of a published run in any order
     drawn = run.folder / schema.CHARTS_FOLDER
-    newest = max((path.stat().st_mtime for name in OF_THE_FOLDER
-                  for path in run.folder.glob(f"{name}.csv*")), default=0.0)  # also compressed
+    newest = max((path.stat().st_mtime for table in table_files(run.folder).values()
+                  for path in (table, compressed(table)) if path.exists()), default=0.0)
     svgs = list(drawn.glob("*.svg"))
-    if not svgs or max(path.stat().st_mtime for path in svgs) < newest:
+    if not svgs or max(path.stat().st_mtime for path in svgs) < newest - seconds_of_a_checkout:
         from plots.charts import draw
 
         draw.write_all(run)

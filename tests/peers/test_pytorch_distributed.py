@@ -1,6 +1,7 @@
-"""bench/peers/pytorch_distributed.py in the environment of `make peers`."""
+"""bench/peers/pytorch_distributed.py and all_reduce_gloo.py in the environment of `make peers`."""
 
 import json
+import os
 import sys
 
 import pytest
@@ -49,6 +50,19 @@ def test_two_ranks_are_verified_and_measured(python):
 def test_verification_tells_wrong_gradients_from_right_ones(python, tmp_path, gradients, agree):
     done = execute(python, "-c", VERIFY, tmp_path / "store", gradients, cwd=ROOT, timeout=300)
     assert done.stdout.split() == [agree]
+
+
+@pytest.mark.parametrize("cores", ["all", "the last"])
+def test_gloo_is_verified_and_measured(python, cores):
+    used = sorted(os.sched_getaffinity(0))[-1 if cores == "the last" else 0:]
+    done = execute("taskset", "-c", ",".join(map(str, used)), python,
+                   "bench/peers/all_reduce_gloo.py", "2", "65536", "2", "0.001", "1", "1000",
+                   cwd=ROOT, timeout=300)
+    version, *sizes = [line.split(",") for line in done.stdout.splitlines()]
+    assert version[:2] == ["version", "2"] and version[2].startswith("gloo in torch")
+    assert [(count, verified) for count, verified, _, _ in sizes] == [("1", "yes"), ("1000", "yes")]
+    for _, _, _, seconds in sizes:
+        assert all(float(s) > 0 for s in seconds.split(";"))
 
 
 def test_run_reads_its_options_without_pytorch(tmp_path):

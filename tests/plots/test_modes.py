@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import shutil
 from pathlib import Path
 
@@ -17,7 +16,8 @@ import mode_run
 from plots.__main__ import main
 from plots.charts import draw, style
 from plots.charts.figure import Page
-from plots.data import modes
+from plots.data import modes, schema
+from plots.data.errors import InputError
 from plots.data.modes import compare, labels_of, most_ranks
 from plots.data.reading import Run, load_run
 from plots.data.trainings import groups_of, latest_trainings, split_trainings
@@ -233,28 +233,43 @@ def test_the_final_loss_is_the_mean_over_the_last_epoch(tmp_path):
     assert one.final_loss == pytest.approx(0.3)
 
 
-def test_the_files_agree_with_the_declared_columns_and_the_documents(comparison):
-    names = [column[0] for column in modes.COLUMNS]
+COLUMNS = [
+    "network", "mode", "use", "all_reduce", "threads", "ranks", "hosts", "batch", "optimizer",
+    "seeds", "samples_per_s", "speedup_vs_single", "bytes_per_step", "compute_share",
+    "exposed_share", "hidden_share", "waiting_share", "staleness_mean", "staleness_max",
+    "target_accuracy", "reached", "time_to_target_s", "time_to_target_low_s",
+    "time_to_target_high_s", "samples_to_target", "final_accuracy", "final_accuracy_low",
+    "final_accuracy_high", "final_loss"]
+
+
+def test_the_files_have_the_columns_of_the_document(comparison):
+    names = [column[0] for column in modes.columns()]
+    assert names == COLUMNS
     content = json.loads((comparison / "modes.json").read_text())
     written = rows_of(comparison)
     assert content["columns"] == names == list(written[0])
     assert len(written) == len(content["rows"]) == len(mode_run.MODES)
     for text, value in zip(written, content["rows"]):
         assert list(value) == names
-        for name, kind, _, _ in modes.COLUMNS:
+        for name, kind, _, _ in modes.columns():
             assert text[name] == ("" if value[name] is None
                                   else modes.number_text(value[name])), name
             assert value[name] is None or isinstance(value[name], {"text": str, "integer": int,
                                                                    "number": float}[kind]), name
     described = json.loads((comparison / "columns.json").read_text())["tables"]
     assert [(c["name"], c["type"], c.get("unit", ""), c["meaning"])
-            for c in described["modes"]] == list(modes.COLUMNS)
+            for c in described["modes"]] == modes.columns()
     assert list(described) == ["train", "staleness", "modes"]
-    table = re.search(r"^### modes\.csv\n\n((?:\|.*\n)+)",
-                      (ROOT / "docs/results-format.md").read_text(), re.MULTILINE)[1]
-    documented = [tuple(cell.strip() for cell in line.split("|")[1:-1])
-                  for line in table.splitlines()[2:]]
-    assert documented == [(f"`{c[0]}`", *c[1:]) for c in modes.COLUMNS]
+
+
+@pytest.mark.parametrize("document, table, message", [
+    ("README.md", "modes", "README.md: has no heading '### modes.csv' with a table of its columns"),
+    ("docs/none.md", "modes", "docs/none.md: No such file or directory; expected the columns of "
+                              "modes.csv")])
+def test_a_document_without_the_columns_is_named(document, table, message):
+    with pytest.raises(InputError) as raised:
+        schema.documented_columns(document, table)
+    assert str(raised.value) == f"{ROOT}/{message}"
 
 
 def test_the_target_is_kept_for_the_charts(tmp_path, capsys):

@@ -387,12 +387,23 @@ def test_figures_and_tables(made):
     assert not [p for p in made.iterdir() if p.name.startswith(".")]
 
 
-def test_charts_older_than_the_results_are_drawn_again(folder, monkeypatch):
+@pytest.mark.parametrize("is_compressed", [False, True])
+def test_charts_older_than_the_results_are_drawn_again(folder, monkeypatch, is_compressed):
     drawn = []
     monkeypatch.setattr("plots.charts.draw.write_all", lambda run: drawn.append(run.folder))
-    (folder / "summary.csv").touch()
-    assert main(["page", str(folder)]) == 0
-    assert drawn == [folder]
+    summary = folder / "summary.csv"
+    if is_compressed:
+        compressed = folder / "summary.csv.gz"
+        compressed.write_bytes(gzip.compress(summary.read_bytes()))
+        summary.unlink()
+        summary = compressed
+    charts = max(path.stat().st_mtime for path in (folder / "charts").glob("*.svg"))
+    for later, expected in ((5, []), (60, [folder])):  # one checkout, then a new measurement
+        for table in folder.glob("*.csv*"):
+            os.utime(table, (charts, charts))
+        os.utime(summary, (charts + later, charts + later))
+        assert main(["page", str(folder)]) == 0
+        assert drawn == expected
 
 
 def test_latex_characters_are_escaped():
