@@ -12,11 +12,13 @@ measurement, to OUT:
 """
 
 import argparse
+import contextlib
 import csv
 import os
 import re
 import shlex
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -166,25 +168,34 @@ def short_version(text):
     return found.group(0) if found else text.strip()[:40]
 
 
+def end(process):
+    """Ends a program and the ranks that it has started, which share its session; a launcher ends
+    those that do not. Returns what it has printed."""
+    for signal_, seconds in ((signal.SIGTERM, 10), (signal.SIGKILL, None)):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal_)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.communicate(timeout=seconds)[0]
+
+
 def run_library(library, counts, options):
     """Version, results per count, and a reason if the program did not end well."""
     arguments = [options.cache, options.repetitions, options.budget, *counts]
     process = subprocess.Popen([*library.run, *map(str, arguments)], text=True,
                                env=library.environment(), stdin=subprocess.DEVNULL,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               start_new_session=True)
     reason = ""
     try:
         shown, errors = process.communicate(timeout=options.timeout)
         if process.returncode != 0:
             reason = f"exit status {process.returncode}: {last_line(errors or shown)}"
     except subprocess.TimeoutExpired:
-        process.terminate()  # the launcher ends its ranks
-        try:
-            shown, _ = process.communicate(timeout=10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            shown, _ = process.communicate()
-        reason = f"not finished after {options.timeout:.0f} s"
+        shown = end(process)
+        reason = f"not finished after {options.timeout:g} s"
+    except BaseException:
+        end(process)
+        raise
     version, results = parse(shown)
     return short_version(version), results, reason
 

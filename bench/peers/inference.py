@@ -22,7 +22,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-from shared import answer_of, described, interval, last_line, write_columns, write_rows
+from shared import (
+    answer_of,
+    described,
+    interval,
+    last_line,
+    numbers_of,
+    write_columns,
+    write_rows,
+)
 
 HERE = Path(__file__).resolve().parent
 COLUMNS = {"peers_inference": {
@@ -187,13 +195,6 @@ def measure_once(options, network, batches, count, number, export, times, failed
         versions |= version
         for batch, one in found.items():
             times.setdefault(keys[batch], {})[number] = one
-
-
-def numbers_of(option, text):
-    numbers = text.split(",")
-    if not all(number.isdigit() and int(number) > 0 for number in numbers):
-        raise SystemExit(f"peers: {option} {text}: expected whole numbers from 1, such as 1,2")
-    return list(dict.fromkeys(map(int, numbers)))
 
 
 if __name__ == "__main__":

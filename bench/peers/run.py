@@ -29,7 +29,15 @@ import tempfile
 from pathlib import Path
 
 from all_reduce import mpi_environment, mpirun
-from shared import answer_of, described, interval, last_line, write_columns, write_rows
+from shared import (
+    answer_of,
+    described,
+    interval,
+    last_line,
+    numbers_of,
+    write_columns,
+    write_rows,
+)
 
 HERE = Path(__file__).resolve().parent
 # Columns and their types, for the CSV files and for columns.json.
@@ -248,12 +256,10 @@ def main():
     default = "mnist_cnn" if options.ranks > 1 else "mlp,mnist_cnn,cifar_cnn"
     networks = (options.networks or default).split(",")
     descriptions = described(options.file, networks)
+    threads = [1] if options.ranks > 1 else numbers_of("--threads", options.threads)
     options.out.mkdir(parents=True, exist_ok=True)
     write_columns(options.out, COLUMNS)
 
-    threads = list(dict.fromkeys(int(t) for t in options.threads.split(",")))
-    if options.ranks > 1:
-        threads = [1]
     tuned = options.out / "tuned.csv" if options.device == "cpu" else None
     if tuned:
         tune(options.program, networks, threads, tuned)

@@ -56,6 +56,13 @@ def described(file, networks):
     return known
 
 
+def numbers_of(option, text):
+    numbers = text.split(",")
+    if not all(number.isdecimal() and int(number) > 0 for number in numbers):
+        raise SystemExit(f"peers: {option} {text}: expected whole numbers from 1, such as 1,2")
+    return list(dict.fromkeys(map(int, numbers)))
+
+
 def answer_of(command, threads=None):
     """Runs a program, with `threads` on as many threads that are bound to cores, and reads the JSON
     in the last line that it prints."""

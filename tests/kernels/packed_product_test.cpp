@@ -16,14 +16,13 @@ TEST(PackedProduct, PassesWithPanelsThatArePrefetched) {
   });
   ASSERT_FALSE(rungs.empty());
   for (const int threads : {1, 3})
-    for (const matmul::Problem& p :
-         {matmul::Problem{40, 130, 1100},
-          {40, 130, 1100, false, true},
-          {33, 96, 600, false, false, Epilogue::bias_relu},
-          {120, 200, 1030, true, false},
-          {16, 2000, 520},  // fewer strips than lines of a panel
-          {256, 500, 70, true, false},
-          {300, 500, 64, true, false, Epilogue::bias}})
+    for (const matmul::Problem& p : {matmul::Problem{40, 130, 1100},
+                                     {40, 130, 1100, false, true},
+                                     {33, 96, 600, false, false, Epilogue::bias_relu},
+                                     {120, 200, 1030, true, false},
+                                     {16, 2000, 520},  // fewer strips than lines of a panel
+                                     {256, 500, 70, true, false},
+                                     {300, 500, 64, true, false, Epilogue::bias}})
       EXPECT_GT(expect_passed<matmul::Matmul>(p, rungs, threads), 0);
 }
 

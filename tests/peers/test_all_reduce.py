@@ -9,7 +9,7 @@ import pytest
 
 import all_reduce
 from plots.data import reading
-from tests.commands import ROOT, execute, write_script
+from tests.commands import ROOT, ends, execute, write_script
 
 # A launcher that prints what a program would: the options and the program come first.
 FAKE_PROGRAM = """#!/bin/sh
@@ -108,6 +108,18 @@ def test_what_is_not_installed_is_a_row_with_the_reason(peers, run, fake):
     assert "does not compile: mpi.h: no such file" in rows["Broken", 1024]["reason"]
     assert rows["Missing", 16]["median_s"] is None
     assert "unavailable: Missing: pip could not install it" in shown
+
+
+def test_a_program_that_hangs_is_ended_with_its_ranks(peers, run, tmp_path):
+    hanging = write_script(tmp_path / "hanging.sh", f"""#!/bin/sh
+        echo "16,yes,5,2e-06"
+        sleep 1000 &
+        echo $! > {tmp_path}/rank
+        wait""")
+    status, _, out = run([peers.Library("Hanging", run=[str(hanging)])], "--timeout", "0.5")
+    row = rows_of(out)["Hanging", 1024]
+    assert (status, row["status"], row["reason"]) == (1, "failed", "not finished after 0.5 s")
+    assert ends((tmp_path / "rank").read_text().strip())
 
 
 def test_a_wrong_result_and_a_failing_program_have_no_time(peers, run, fake):

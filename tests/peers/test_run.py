@@ -197,9 +197,12 @@ def test_a_wrong_number_of_ranks_is_an_error(run, capsys, tmp_path, value):
     assert not (tmp_path / "run").exists()
 
 
-def test_an_unknown_network_is_an_error_and_leaves_no_folder(run, tmp_path):
-    with pytest.raises(SystemExit, match="has no network 'lenet'; it has mlp, mnist_cnn"):
-        run("--networks", "mlp,lenet")
+@pytest.mark.parametrize(("options", "sentence"), [
+    (("--networks", "mlp,lenet"), "has no network 'lenet'; it has mlp, mnist_cnn"),
+    (("--threads", "1,x"), "--threads 1,x: expected whole numbers from 1, such as 1,2")])
+def test_a_wrong_option_is_an_error_and_leaves_no_folder(run, tmp_path, options, sentence):
+    with pytest.raises(SystemExit, match=sentence):
+        run(*options)
     assert not (tmp_path / "run").exists()
 
 

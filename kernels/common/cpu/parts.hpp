@@ -20,7 +20,7 @@ inline int parts_that_pay(std::int64_t items, std::int64_t elements, std::int64_
 // microsecond.
 inline int threads_that_pay(double flops, int threads) {
   constexpr double flops_of_a_fork = 1e6;
-  return std::clamp(static_cast<int>(flops / flops_of_a_fork), 1, threads);
+  return std::max(1, static_cast<int>(std::min<double>(threads, flops / flops_of_a_fork)));
 }
 
 // Calls body(range, part) for 0 <= part < parts. Ranges begin at multiples of `granule`.
