@@ -208,10 +208,11 @@ class PackedProduct {
   static constexpr std::int64_t prefetching_strips = ceil_div(Tile::columns, line_floats);
   static constexpr std::int64_t prefetched_columns = Tile::columns / prefetching_strips;
 
-  // Where strips pass by one panel at a time, enough of them. Columns of B are not prefetched.
+  // Where strips pass by one panel at a time, enough of them. Columns of B are not prefetched, nor
+  // rows that are packed where one strip would prefetch the whole panel.
   bool prefetches_b(Range rows, bool is_prepacked) const {
     return vectors_ == Tile::vectors && nc_ == Tile::columns && !b_is_panel_ && !prefetches_c_ &&
-           (is_prepacked || !problem_.transpose_b) &&
+           (is_prepacked || (!problem_.transpose_b && prefetching_strips > 1)) &&
            strips_of<Tile>(rows).count >= prefetching_strips + (is_prepacked ? 0 : 1);
   }
 
@@ -262,10 +263,10 @@ class PackedProduct {
   }
 
   // Few steps of k stay in L1 between the panels, unless they are a multiple of 512 bytes apart and
-  // share few of its sets; many panels repay the copy. A C of few columns has too few panels.
+  // share few of its sets; a wide C repays the copy. A C of few columns has too few panels.
   static bool pays_to_pack_a(const Problem& p) {
-    constexpr std::int64_t many_steps = 128, some_steps = 64, few_sets = 128;  // floats
-    const bool pays_with_some = p.m % few_sets == 0 || p.n >= 10 * Tile::columns;
+    constexpr std::int64_t many_steps = 128, some_steps = 64, few_sets = 128, wide = 480;  // floats
+    const bool pays_with_some = p.m % few_sets == 0 || p.n >= wide;
     return p.transpose_a && p.k >= (pays_with_some ? some_steps : many_steps) &&
            p.m > 2 * Tile::rows && p.n >= 2 * Tile::columns;
   }
