@@ -209,10 +209,13 @@ class PackedProduct {
   static constexpr std::int64_t prefetched_columns = Tile::columns / prefetching_strips;
 
   // Where strips pass by one panel at a time, enough of them. Columns of B are not prefetched, nor
-  // rows that are packed where one strip would prefetch the whole panel.
+  // rows that are packed where one strip would prefetch the whole panel, or where they are pages
+  // apart: that loses.
   bool prefetches_b(Range rows, bool is_prepacked) const {
+    constexpr std::int64_t longest_row = 2048;  // floats
     return vectors_ == Tile::vectors && nc_ == Tile::columns && !b_is_panel_ && !prefetches_c_ &&
-           (is_prepacked || (!problem_.transpose_b && prefetching_strips > 1)) &&
+           (is_prepacked ||
+            (!problem_.transpose_b && prefetching_strips > 1 && problem_.n <= longest_row)) &&
            strips_of<Tile>(rows).count >= prefetching_strips + (is_prepacked ? 0 : 1);
   }
 
@@ -224,6 +227,8 @@ class PackedProduct {
     const std::int64_t packing_strips = work.prepacked ? 0 : 1;
     const std::int64_t line_step = work.prepacked ? prefetched_columns : n,
                        strip_step = prefetched_columns * (work.prepacked ? k : 1);
+    // Where rows begin within a cache line, the panel before has fetched the first one.
+    constexpr std::int64_t last = prefetched_columns - 1;
     const float* b = o.b + block.begin * n + columns.begin;
     float* panel = panel_of<Tile>(work, columns, block, columns.begin);
     const Strips strips = strips_of<Tile>(rows);
@@ -240,8 +245,8 @@ class PackedProduct {
         Tile::multiply_packing(k, a.a, a.row, a.step, b, n, panel, c, n, height, width, block.adds,
                                epilogue);
       else if (next != nullptr && i < prefetching_strips)
-        Tile::multiply_prefetching(k, a.a, a.row, a.step, panel, next + i * strip_step, line_step,
-                                   c, n, height, width, block.adds, epilogue);
+        Tile::multiply_prefetching(k, a.a, a.row, a.step, panel, next + last + i * strip_step,
+                                   line_step, c, n, height, width, block.adds, epilogue);
       else
         Tile::multiply_strided(k, a.a, a.row, a.step, panel, Tile::columns, c, n, height, width,
                                block.adds, epilogue);
