@@ -93,25 +93,15 @@ struct GemmTile {
 
   // Also packs b into the panel [k, columns] that the next tiles read. The copy costs one
   // store per vector, which overlaps with the arithmetic. Only n columns of b are read; the panel
-  // is defined up to the next whole vector.
-  template <class Epilogue = IdentityEpilogue>
+  // is defined up to the next whole vector. prefetches: the rows of b two panels ahead.
+  template <bool prefetches = true, class Epilogue = IdentityEpilogue>
   static void multiply_packing(std::int64_t k, const float* a, std::int64_t a_row,
                                std::int64_t a_step, const float* b, std::int64_t b_step,
                                float* b_panel, float* c, std::int64_t ldc, std::int64_t m,
                                std::int64_t n, bool accumulate, Epilogue epilogue = {}) {
     const std::int64_t width = ceil_div(n, lanes);
-    tiles<Rows::packed, Epilogue>[(m - 1) * vectors + width - 1](
+    tiles<prefetches ? Rows::packed : Rows::near, Epilogue>[(m - 1) * vectors + width - 1](
         k, a, a_row, a_step, b, b_step, b_panel, c, ldc, n, accumulate, epilogue);
-  }
-
-  // As multiply_packing() with whole rows of a panel, which are in L2 and are not prefetched.
-  template <class Epilogue = IdentityEpilogue>
-  static void multiply_packing_near(std::int64_t k, const float* a, std::int64_t a_row,
-                                    std::int64_t a_step, const float* b, std::int64_t b_step,
-                                    float* b_panel, float* c, std::int64_t ldc, std::int64_t m,
-                                    bool accumulate, Epilogue epilogue = {}) {
-    whole_tiles<Rows::near, Epilogue>[m - 1](k, a, a_row, a_step, b, b_step, b_panel, c, ldc,
-                                             columns, accumulate, epilogue);
   }
 
   // Multiplies by a panel, and prefetches k cache lines to L2: those of next + l * next_step.
@@ -137,7 +127,7 @@ struct GemmTile {
 
  private:
   // Rows of b: whole vectors may be read; only n columns; only n columns, and copied to the panel;
-  // the same for rows that are in L2; prefetched, while the panel is read.
+  // the same without prefetching others; prefetched, while the panel is read.
   enum class Rows { padded, exact, packed, near, ahead };
 
   template <class Epilogue>
@@ -177,12 +167,13 @@ struct GemmTile {
     const float* every_third[] = {a + static_cast<std::int64_t>(P) * 3 * a_row...};
     // Step l + ahead of k.
     const auto step = [&](auto ahead) __attribute__((always_inline)) {
-      constexpr bool is_partial = source == Rows::exact || source == Rows::packed;
+      constexpr bool is_whole = source == Rows::padded || source == Rows::ahead;
       const float* row = source == Rows::ahead ? b_panel : b;
-      const Lanes b_l[] = {is_partial && V + 1 == Width && rest < lanes
+      const Lanes b_l[] = {!is_whole && V + 1 == Width && rest < lanes
                                ? load_partial<Lanes>(row + V * lanes, rest)
                                : Lanes::load_unaligned(row + V * lanes)...};
-      if constexpr (is_partial) (prefetch_l2(b + panels_ahead * columns + V * lanes), ...);
+      if constexpr (source == Rows::exact || source == Rows::packed)
+        (prefetch_l2(b + panels_ahead * columns + V * lanes), ...);
       if constexpr (source == Rows::ahead) prefetch_l2(b);
       if constexpr (source == Rows::packed || source == Rows::near)
         (b_l[V].store_aligned(b_panel + V * lanes), ...);
@@ -257,15 +248,6 @@ struct GemmTile {
   template <Rows source, class Epilogue>
   static constexpr std::array<Tile<Epilogue>, rows * vectors> tiles =
       all_tiles<source, Epilogue>(std::make_index_sequence<rows * vectors>{});
-
-  // Of `vectors` vectors.
-  template <Rows source, class Epilogue, std::size_t... T>
-  static constexpr std::array<Tile<Epilogue>, rows> all_whole_tiles(std::index_sequence<T...>) {
-    return {&tile<source, T + 1, vectors, Epilogue>...};
-  }
-  template <Rows source, class Epilogue>
-  static constexpr std::array<Tile<Epilogue>, rows> whole_tiles =
-      all_whole_tiles<source, Epilogue>(std::make_index_sequence<rows>{});
 
   using RowOfTiles = void (*)(std::int64_t k, const float* a, std::int64_t a_row,
                               std::int64_t a_step, const float* b_panels, std::int64_t panels,

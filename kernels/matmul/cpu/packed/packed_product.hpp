@@ -238,9 +238,9 @@ class PackedProduct {
       const auto epilogue = epilogue_of(o, tile_rows, columns, block);
       const std::int64_t height = tile_rows.end - tile_rows.begin, i = s - packing_strips;
       float* c = o.c + tile_rows.begin * n + columns.begin;
-      if (i < 0 && is_near && width == Tile::columns)
-        Tile::multiply_packing_near(k, a.a, a.row, a.step, b, n, panel, c, n, height, block.adds,
-                                    epilogue);
+      if (i < 0 && is_near)
+        Tile::multiply_packing<false>(k, a.a, a.row, a.step, b, n, panel, c, n, height, width,
+                                      block.adds, epilogue);
       else if (i < 0)
         Tile::multiply_packing(k, a.a, a.row, a.step, b, n, panel, c, n, height, width, block.adds,
                                epilogue);
