@@ -1,7 +1,5 @@
-"""make peers: measures beside PyTorch and MKL, in an environment of their own, .venv-peers.
+"""make peers: measures training steps beside PyTorch's, in an environment of its own, .venv-peers.
 
-The training steps with PyTorch, and the matmul ladder with the newest MKL among the vendors'
-libraries, whose rows go to matmul/ in the run folder.
   OUT=FOLDER   the run folder (results/local/<time>-peers)
   NETWORK=mlp,mnist_cnn   networks in bench/networks.json
   RANKS=2      measures data-parallel training steps over that many ranks instead, beside PyTorch
@@ -45,14 +43,14 @@ def install_environment():
     wanted = f"{hashlib.sha256(version + REQUIREMENTS.read_bytes()).hexdigest()}  -"
     if text_of(stamp) == wanted:
         return
-    print(f"Installing PyTorch, ONNX Runtime and MKL into {ENVIRONMENT} (several gigabytes)")
+    print(f"Installing PyTorch and ONNX Runtime into {ENVIRONMENT} (several gigabytes)")
     subprocess.run([PYTHON, "-m", "venv", "--clear", ENVIRONMENT], check=True)
     if pip_install(ENVIRONMENT, "-r", REQUIREMENTS):
         stamp.write_text(wanted + "\n")
     elif variable("PRIMITIVE") == "all_reduce":
         (ENVIRONMENT / "unavailable").write_text("pip could not install PyTorch\n")
     else:
-        raise Refused("pip could not install PyTorch, ONNX Runtime and MKL. No other target "
+        raise Refused("pip could not install PyTorch and ONNX Runtime. No other target "
                       "needs them.")
 
 
@@ -128,16 +126,7 @@ def main():
         os.execv(inference[0], inference)
     steps = [python, "bench/peers/run.py", "--program", program, "--out", out,
              *given(("NETWORK", "--networks"), ("RANKS", "--ranks"))]
-    if variable("RANKS"):
-        os.execv(steps[0], steps)
-    if status := call(steps, None):
-        return status
-    print("The matmul ladder with MKL")
-    paths = [f"{runner.ROOT}/{ENVIRONMENT}/lib", *filter(None, [variable("LD_LIBRARY_PATH")])]
-    os.environ["LD_LIBRARY_PATH"] = ":".join(paths)
-    return call([program, "bench", "matmul", "--suite", "layers",
-                 "--variant", "packed*,fused*,openblas,blis,onednn,mkl",
-                 "--out", f"{out}/matmul"], None)
+    os.execv(steps[0], steps)
 
 
 if __name__ == "__main__":

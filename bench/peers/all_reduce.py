@@ -9,6 +9,7 @@ measurement, to OUT:
                                   what does not run is a row with status and reason
     peers_all_reduce_samples.csv  every repetition
     columns.json                  names and types of the columns
+    environment.json              machine and commit, unless OUT has one of its own
 """
 
 import argparse
@@ -26,7 +27,14 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from shared import interval, last_line, write_columns, write_rows
+from shared import (
+    interval,
+    last_line,
+    machine_of,
+    write_columns,
+    write_environment,
+    write_rows,
+)
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE / "all_reduce_mpi.c"
@@ -239,6 +247,8 @@ def run_stepladder(options, counts, folder, cores):
     if not (out / "summary.csv").exists():
         raise Unavailable(last_line(done.stderr))
     shutil.copy(out / "ceilings.json", ceilings)
+    if not (options.out / "environment.json").exists():
+        write_environment(options.out, machine_of(out))
     count_of = {f"count.{count}": count for count in counts}
     results, reasons, compressed = {}, {}, set()
     with (out / "summary.csv").open() as file:

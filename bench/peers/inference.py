@@ -7,14 +7,13 @@ logits of PyTorch and ONNX Runtime must agree with the fp64 reference that `step
 
     peers_inference.csv   medians over the rounds; what fails is a row with the reason
     columns.json          names and types of the columns
-    environment.json      versions, number of rounds
+    environment.json      machine, commit, versions, number of rounds
 
 README.md explains the columns.
 """
 
 import argparse
 import csv
-import json
 import os
 import statistics
 import subprocess
@@ -27,8 +26,10 @@ from shared import (
     described,
     interval,
     last_line,
+    machine_of,
     numbers_of,
     write_columns,
+    write_environment,
     write_rows,
 )
 
@@ -44,7 +45,7 @@ PEERS = (("pytorch", "eager"), ("pytorch", "compile"), ("onnxruntime", ""))
 
 
 def run_stepladder(program, network, batches, threads, seconds, export):
-    """(use, batch): the times of one round, or the reason that there are none."""
+    """(use, batch): the times of one round, or the reason that there are none; and the machine."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
         done = subprocess.run(
@@ -56,9 +57,10 @@ def run_stepladder(program, network, batches, threads, seconds, export):
             raise RuntimeError(last_line(done.stderr))
         with (out / "inference.csv").open(newline="") as file:
             totals = [row for row in csv.DictReader(file) if row["layer"] == "total"]
+        machine = machine_of(out)
     return {(row["use"], int(row["batch"])):
             {name: float(row[name]) for name in TIMES} if row["status"] == "ok" else row["reason"]
-            for row in totals}
+            for row in totals}, machine
 
 
 def run_peer(file, network, use, mode, batches, threads, seconds, export):
@@ -107,9 +109,8 @@ def rows_of(configurations, times, failed):
     return rows
 
 
-def write(out, rows, rounds, versions):
-    (out / "environment.json").write_text(
-        json.dumps({"schema_version": 1, "rounds": rounds, **versions}, indent=1) + "\n")
+def write(out, rows, rounds, about):
+    write_environment(out, about | {"rounds": rounds})
     write_rows(out / "peers_inference.csv", COLUMNS["peers_inference"], rows)
 
 
@@ -150,21 +151,21 @@ def main():
     configurations = [(network, use, mode, batch, count)
                       for network in networks for count in threads for batch in batches
                       for use, mode in (*((use, "") for use in OURS), *PEERS)]
-    times, failed, versions = {}, {}, {}
+    times, failed, about = {}, {}, {}
     with tempfile.TemporaryDirectory() as folder:
         for number in range(1, options.rounds + 1):
             for network in networks:
                 for count in threads:
                     measure_once(options, network, batches, count, number,
-                                 Path(folder) / network, times, failed, versions)
-                    write(options.out, rows_of(configurations, times, failed), number, versions)
+                                 Path(folder) / network, times, failed, about)
+                    write(options.out, rows_of(configurations, times, failed), number, about)
     rows = rows_of(configurations, times, failed)
     print_rows(rows)
     print(f"\n{options.out / 'peers_inference.csv'}")
     return 1 if failed else 0
 
 
-def measure_once(options, network, batches, count, number, export, times, failed, versions):
+def measure_once(options, network, batches, count, number, export, times, failed, about):
     """One round of one network on one number of threads, into `times` or `failed`."""
     def say(use):
         print(f"peers: round {number} of {options.rounds}, {network}, {use}, {count} threads",
@@ -172,7 +173,9 @@ def measure_once(options, network, batches, count, number, export, times, failed
 
     say("stepladder")
     try:
-        own = run_stepladder(options.program, network, batches, count, options.seconds, export)
+        own, machine = run_stepladder(options.program, network, batches, count, options.seconds,
+                                      export)
+        about |= machine
     except RuntimeError as error:
         own = {(use, batch): str(error) for use in OURS for batch in batches}
     for (use, batch), found in own.items():
@@ -192,7 +195,7 @@ def measure_once(options, network, batches, count, number, export, times, failed
         except RuntimeError as error:
             failed.update(dict.fromkeys(keys.values(), str(error)))
             continue
-        versions |= version
+        about |= version
         for batch, one in found.items():
             times.setdefault(keys[batch], {})[number] = one
 

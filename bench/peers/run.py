@@ -8,7 +8,7 @@ written after each measurement, and an interrupted run keeps them:
     step.csv          medians over the rounds, with the columns of `stepladder step`
     samples.csv       one row per round
     columns.json      names and types of the columns
-    environment.json  version of PyTorch, device, number of rounds
+    environment.json  machine, commit, version of PyTorch, device, number of rounds
 
 With --device cuda the steps are those of our CUDA rungs, beside PyTorch in modes eager, cuda_graph
 and compile, each with and without TF32; nothing is tuned.
@@ -34,8 +34,10 @@ from shared import (
     described,
     interval,
     last_line,
+    machine_of,
     numbers_of,
     write_columns,
+    write_environment,
     write_rows,
 )
 
@@ -76,7 +78,7 @@ def reason_of(errors):
 
 
 def run_stepladder(program, network, use, threads, tuned, ranks):
-    """Seconds of a step, and of its phases."""
+    """Seconds of a step and of its phases; the machine."""
     launcher = mpirun(ranks, len(os.sched_getaffinity(0))) if ranks > 1 else []
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
@@ -92,6 +94,7 @@ def run_stepladder(program, network, use, threads, tuned, ranks):
         if done.returncode != 0:
             raise RuntimeError(reason_of(done.stderr))
         rows = list(csv.DictReader((out / "step.csv").open()))
+        machine = machine_of(out)
         if ranks > 1:
             shutil.copy(out / "ceilings.json", ceilings)
     total = next(r for r in rows if r["layer"] == "total")
@@ -100,7 +103,7 @@ def run_stepladder(program, network, use, threads, tuned, ranks):
                            "was built for another MPI library than that of mpirun")
     phases = {p: sum(float(r["median_s"]) for r in rows if r["phase"] == p)
               for p in PHASES if any(r["phase"] == p for r in rows)}
-    return float(total["median_s"]), phases, {}
+    return float(total["median_s"]), phases, machine
 
 
 class PyTorchOnGpu:
@@ -149,14 +152,13 @@ def run_pytorch(file, network, mode, threads, device, seconds, ranks, on_gpu):
                             "--mode", mode, "--seconds", str(seconds)],
                            threads if ranks == 1 else None)
     return (statistics.median(result["total"]), result["phases"],
-            {"torch": result["torch"], "device": result["device"]})
+            {"pytorch": result["torch"], "device": result["device"]})
 
 
-def write_results(out, seconds, phases, rounds, versions, ranks):
+def write_results(out, seconds, phases, rounds, about, ranks):
     """Medians over the rounds so far."""
-    about = {"schema_version": 1, "rounds": rounds, "pytorch": versions.get("torch"),
-             "device": versions.get("device", "cpu"), "ranks": ranks}
-    (out / "environment.json").write_text(json.dumps(about, indent=1) + "\n")
+    write_environment(out, {"pytorch": None, "device": "cpu"} | about
+                      | {"rounds": rounds, "ranks": ranks})
     rows = []
     for key, totals in seconds.items():
         row = dict(zip(("network", "use", "mode", "threads", "device"), key)) | {"ranks": ranks}
@@ -266,7 +268,7 @@ def main():
     configurations = configurations_of(networks, threads, options.device, descriptions,
                                        options.ranks)
 
-    seconds, phases, failed, versions = {}, {}, {}, {}
+    seconds, phases, failed, about = {}, {}, {}, {}
     on_gpu = PyTorchOnGpu(options.file, networks, options.seconds)
     with (options.out / "samples.csv").open("w", newline="") as file:
         samples = csv.writer(file, lineterminator="\n")
@@ -280,26 +282,26 @@ def main():
                       f"{count} threads on {device}", file=sys.stderr, flush=True)
                 try:
                     if use == "pytorch":
-                        total, of_phases, version = run_pytorch(
+                        total, of_phases, of_run = run_pytorch(
                             options.file, network, mode, count, device, options.seconds,
                             options.ranks, on_gpu)
                     else:
-                        total, of_phases, version = run_stepladder(
+                        total, of_phases, of_run = run_stepladder(
                             options.program, network, use, count, tuned, options.ranks)
                 except RuntimeError as error:
                     failed[key] = str(error)
                     continue
-                versions |= version
+                about |= of_run
                 seconds.setdefault(key, []).append(total)
                 phases.setdefault(key, []).append(of_phases)
                 samples.writerow([*key, round_number, f"{total:.6g}"])
                 file.flush()
-                write_results(options.out, seconds, phases, round_number, versions, options.ranks)
+                write_results(options.out, seconds, phases, round_number, about, options.ranks)
                 if options.ranks > 1:
                     write_data_parallel(options.out, configurations, seconds, phases, failed,
                                         options.ranks, descriptions)
 
-    print(f"\nPyTorch {versions.get('torch', 'not measured')}, {options.rounds} rounds in turns; ",
+    print(f"\nPyTorch {about.get('pytorch', 'not measured')}, {options.rounds} rounds in turns; ",
           end="")
     if options.ranks > 1:
         rows = write_data_parallel(options.out, configurations, seconds, phases, failed,

@@ -47,6 +47,19 @@ def write_rows(path, columns, rows):
                          for name, value in row.items()} for row in rows)
 
 
+def machine_of(run):
+    """The machine and the program: what environment.json of a run of ours says of other runs
+    too."""
+    of_the_run = ("commands", "noise", "quiet_sentence")
+    about = json.loads((run / "environment.json").read_text())
+    return {name: value for name, value in about.items() if name not in of_the_run}
+
+
+def write_environment(out, about):
+    (out / "environment.json").write_text(
+        json.dumps({"schema_version": 1} | about, indent=1) + "\n")
+
+
 def described(file, networks):
     """The descriptions of all networks of the file, which must have these."""
     known = json.loads(Path(file).read_text())

@@ -13,6 +13,7 @@ instruction-sets   GFLOP/s of rungs that are built for several instruction sets,
                    the peak of each, from the folder instruction_sets/ of the run
 thread-sweep       threads inside an operation against operations at once, milliseconds per step
 peers              the same training steps in PyTorch, from the folder peers/ of the run
+inference-peers    inference in PyTorch and ONNX Runtime, from the folder peers/inference/
 all-reduce         the fastest all-reduce at each length, from the folder all_reduce/ of the run
 all-reduce-network the same between hosts, from the folder network/
 all-reduce-peers   our fastest all-reduce beside other communication libraries, from the folder
@@ -79,6 +80,7 @@ def known_blocks(run: Run, primitives: Iterable[str]) -> dict[str, Block]:
         "instruction-sets": lambda _: instruction_sets(run.folder / "instruction_sets"),
         "thread-sweep": lambda _: sweep(run),
         "peers": lambda _: peers(run),
+        "inference-peers": lambda _: inference_peers(run),
         "training": lambda _: with_source(run, training_table(run), "\n\n"),
         "data-parallel-peers": lambda _: data_parallel_peers(run),
         "modes": lambda _: training_modes(run, "modes") or training_modes(run),
@@ -111,6 +113,13 @@ def source(run: Run) -> str:
 
 def with_source(run: Run, text: str | None, between: str = " ") -> str | None:
     return f"{source(run)}{between}{text}" if text else None
+
+
+def with_machine(folder: Path, text: str, between: str = " ") -> str:
+    """With the machine of a run of peers, if it names one: formerly they did not."""
+    about = read_json(folder / schema.ENVIRONMENT_FILE) or {}
+    known = "cpu_model" in about
+    return f"{source(Run(folder, environment=about))}{between}{text}" if known else text
 
 
 def source_and_network(run: Run) -> str:
@@ -403,8 +412,37 @@ def peers(run: Run) -> str | None:
                      milliseconds(peer.total_s), peer.mode, times(peer.total_s / own.total_s)])
     labels = ("network", "on", "`best`, ms", "`vendor`, ms", "PyTorch, ms", "its fastest mode",
               "PyTorch / `best`")
-    return (f"PyTorch {about['pytorch']}; medians of {about['rounds']} rounds in turns.\n\n"
-            + markdown.table(labels, rows, 2))
+    return with_machine(folder, f"PyTorch {about['pytorch']}; medians of {about['rounds']} rounds in "
+                        f"turns.\n\n{markdown.table(labels, rows, 2)}")
+
+
+def inference_peers(run: Run) -> str | None:
+    """A line for each network, batch and number of threads: our fp32 rungs, and the latencies of
+    the others relative to theirs."""
+    folder = run.folder / "peers/inference"
+    rows = [row for row in read_table(folder / "peers_inference.csv", []) or []
+            if row["status"] == "ok"]
+    about = read_json(folder / "environment.json")
+    if not rows or not about:
+        return None
+    lines = []
+    groups = grouped(rows, lambda row: (row["network"], row["batch"], row["threads"]))
+    for (name, batch, threads), found in groups.items():
+        own = next((row for row in found if row["use"] == "best"), None)
+        if own:
+            ratios = [min((row["ratio"] for row in found
+                           if row["use"] == use and row["ratio"] is not None), default=None)
+                      for use in ("vendor", "pytorch", "onnxruntime")]
+            lines.append([name, str(batch), plural(threads, "thread"),
+                          milliseconds(own["median_s"]), *map(times, ratios)])
+    labels = ("network", "batch", "on", "`best`, ms", "`vendor`", "PyTorch, its faster mode",
+              "ONNX Runtime")
+    return with_machine(
+        folder,
+        f"PyTorch {about['pytorch']}, ONNX Runtime {about['onnxruntime']}; medians of "
+        f"{about['rounds']} rounds in turns. Milliseconds of a request with `best` in fp32, "
+        "threads inside it; the others relative to it, with their calls from Python.\n\n"
+        + markdown.table(labels, lines, 3))
 
 
 def steps_over_ranks(run: Run) -> str | None:
@@ -457,7 +495,9 @@ def all_reduce_peers(run: Run) -> str | None:
         parts += [f"**{plural(ranks, 'rank')}**; library: the fastest",
                   markdown.table(labels, lines, 0), "Microseconds of each library:",
                   markdown.table(["length", *libraries], beside, 0)]
-    return "\n\n".join(parts) or None
+    if not parts:
+        return None
+    return with_machine(folder, "\n\n".join(parts), "\n\n")
 
 
 def simulation(run: Run) -> str | None:
@@ -524,9 +564,11 @@ def data_parallel_peers(run: Run) -> str | None:
         lines.append([*head, milliseconds(row["median_s"]), number(row["samples_per_s"], ",.0f"),
                       percent(100 * row["exposed_share"]), ratio])
     labels = ("network", "ranks", "step", "ms", "samples/s", "exposed communication", "`best` / it")
-    return (f"PyTorch {about['pytorch']} with DistributedDataParallel over gloo; medians of "
-            f"{about['rounds']} rounds in turns, one thread per rank.\n\n"
-            + markdown.table(labels, lines, 3))
+    return with_machine(
+        folder,
+        f"PyTorch {about['pytorch']} with DistributedDataParallel over gloo; medians of "
+        f"{about['rounds']} rounds in turns, one thread per rank.\n\n"
+        + markdown.table(labels, lines, 3))
 
 
 def training_table(run: Run) -> str | None:

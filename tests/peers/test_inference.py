@@ -43,7 +43,7 @@ def run(main_of, monkeypatch):
         def of_stepladder(program, network, batches, threads, seconds, export):
             taken = {use: left[use].pop(0) for use in inference.OURS}
             return {(use, batch): times(value) for use, value in taken.items()
-                    for batch in batches}
+                    for batch in batches}, {"cpu_model": "a processor"}
 
         def of_peer(file, network, use, mode, batches, threads, seconds, export):
             if (mode or use) == broken:
@@ -81,7 +81,8 @@ def test_medians_and_ratios_are_those_of_the_rounds(run):
     assert (eager["ratio"], eager["ratio_ci_low"], eager["ratio_ci_high"]) == (4.0, 2.0, 8.0)
     assert re.search(r"pytorch +eager +batch 8 +2 threads +4000\.000 +16000\.000 +4\.00x", shown)
     environment = json.loads((out / "environment.json").read_text())
-    assert (environment["rounds"], environment["onnxruntime"]) == (3, "2.0")
+    assert environment == {"schema_version": 1, "cpu_model": "a processor", "pytorch": "2.0",
+                           "onnxruntime": "2.0", "rounds": 3}
 
 
 def test_what_fails_is_a_row_with_the_reason_and_the_others_are_measured(run):

@@ -11,6 +11,8 @@ import run as peers_run
 from plots.data import reading
 from tests.commands import ROOT, write_script
 
+MACHINE = {"cpu_model": "a processor", "commit": "0123456789ab"}
+
 
 @pytest.fixture
 def peers(monkeypatch):
@@ -18,12 +20,12 @@ def peers(monkeypatch):
 
     def of_stepladder(program, network, use, threads, tuned, ranks):
         assert (tuned is None) if use == "cuda" else tuned.exists()
-        return 1.0 / threads, {p: s / threads for p, s in phases.items()}, {}
+        return 1.0 / threads, {p: s / threads for p, s in phases.items()}, MACHINE
 
     def of_pytorch(file, network, mode, threads, device, seconds, ranks, on_gpu):
         if mode == "compile":
             raise RuntimeError("no compiler")
-        versions = {"torch": "2.0", "device": device}
+        versions = {"pytorch": "2.0", "device": device}
         return 2.0 / threads, {} if mode.startswith("cuda_graph") else phases, versions
 
     monkeypatch.setattr(peers_run, "tune", lambda program, networks, threads, file: file.touch())
@@ -47,6 +49,12 @@ def test_step_csv_has_the_columns_of_stepladder_step_and_a_total_for_each_config
     assert totals["mnist_cnn", "pytorch", "channels_last", 2] == 1.0
     assert ("mlp", "pytorch", "channels_last", 1) not in totals  # it has no images
     assert len(list(csv.DictReader((out / "samples.csv").open()))) == 2 * len(totals)
+
+
+def test_the_environment_names_the_machine_the_commit_and_the_version(run):
+    _, _, out = run()
+    assert json.loads((out / "environment.json").read_text()) == MACHINE | {
+        "schema_version": 1, "pytorch": "2.0", "device": "cpu", "rounds": 2, "ranks": 1}
 
 
 def test_a_peer_that_fails_is_named_and_the_others_are_measured(run):
@@ -137,7 +145,7 @@ def over_ranks(peers, run, monkeypatch):
             if mode == broken:
                 raise RuntimeError("no compiler")
             total = left.setdefault((use, mode, network), list(seconds[use])).pop(0)
-            return total, {"forward": total / 2, "all_reduce": total / 4}, {"torch": "2.0"}
+            return total, {"forward": total / 2, "all_reduce": total / 4}, {"pytorch": "2.0"}
 
         monkeypatch.setattr(peers, "run_stepladder", lambda program, network, use, threads, tuned,
                             ranks: measured(use, "synchronous", ranks, network))
@@ -218,6 +226,7 @@ echo "$@" > {arguments}
 {failure}
 while [ "$1" != --out ]; do shift; done
 touch "$2/ceilings.json"
+echo '{{"commit": "0123456789ab", "noise": {{}}, "commands": ["step"]}}' > "$2/environment.json"
 cat > "$2/step.csv" <<END
 layer,phase,ranks,median_s
 conv1,forward,{ranks},0.25
@@ -241,7 +250,8 @@ def step_of(monkeypatch, tmp_path):
 
 
 def test_our_step_over_ranks_runs_under_mpirun(step_of, tmp_path):
-    assert step_of(ranks=2) == (1.5, {"forward": 0.75, "all_reduce": 0.125}, {})
+    assert step_of(ranks=2) == (1.5, {"forward": 0.75, "all_reduce": 0.125},
+                                {"commit": "0123456789ab"})
     arguments = (tmp_path / "arguments").read_text()
     assert arguments.startswith("-np 2 stepladder step --network mlp --use best --threads 1 ")
     assert (tmp_path / "ceilings.json").exists()  # for the next round

@@ -10,7 +10,14 @@ from plots.data.errors import InputError
 from plots.data.ratios import ladders
 from plots.data.reading import load_run
 from plots.tables import markdown
-from plots.tables.blocks import data_parallel_peers, known_blocks, ladder_block, peers, sweep
+from plots.tables.blocks import (
+    data_parallel_peers,
+    inference_peers,
+    known_blocks,
+    ladder_block,
+    peers,
+    sweep,
+)
 from plots.tables.report import documents, primitives_of, rewrite
 from run_folder import summary_row, table_row, total, write_csv, write_json
 from tests import columns
@@ -205,7 +212,7 @@ def test_the_link_to_a_chart_is_relative_to_the_readme(run_dir, root):
     (block("sumary"), 1, "no results are named 'sumary'; the nearest names are summary"),
     (block("zzz"), 1,
      "expected one of all-reduce, all-reduce-network, all-reduce-peers, answer, "
-     "data-parallel-peers, directions, inference, instruction-sets, ladder-"),
+     "data-parallel-peers, directions, inference, inference-peers, instruction-sets, ladder-"),
     ("<!-- results:summary begin -->\n", 1, "'summary' begins here and has no end"),
     ("x\n<!-- results:summary end -->\n", 2, "'summary' ends without a begin"),
     ("<!-- results:steps begin -->\n<!-- results:summary end -->\n", 2,
@@ -249,14 +256,37 @@ def test_a_thread_sweep_is_a_line_for_each_pair_and_a_column_for_each_network(ru
 
 def test_the_fastest_mode_of_a_peer_is_compared_with_best(run_of, tmp_path):
     assert peers(run_of(step=[total(seconds=0.002)])) is None
-    write_json(tmp_path / "peers/environment.json", rounds=3, pytorch="2.9")
+    write_json(tmp_path / "peers/environment.json", rounds=3, pytorch="2.9",
+               cpu_model="a processor", commit="0123456789ab")
     write_csv(tmp_path / "peers", columns.STEP, [
         total(seconds=0.002), total(use="vendor", seconds=0.004),
         total(use="pytorch", mode="eager", seconds=0.008),
         total(use="pytorch", mode="compile", seconds=0.006), total(seconds=0.002, threads=2)])
     text = peers(load_run(tmp_path))
+    assert text.startswith("a processor; commit 0123456789ab; ")
     assert "PyTorch 2.9; medians of 3 rounds" in text
     assert table_row(text, "mlp")[1:] == ["1 thread", "2.00", "4.00", "6.00", "compile", "3.00x"]
+    assert text.count("| mlp ") == 1
+
+
+def test_requests_of_other_libraries_are_compared_with_best(run_of, tmp_path):
+    assert inference_peers(run_of(step=[total(seconds=0.002)])) is None
+    folder = tmp_path / "peers/inference"
+    write_json(folder / "environment.json", rounds=3, pytorch="2.9", onnxruntime="1.32",
+               cpu_model="a processor")
+    kinds = {"network": "text", "use": "text", "mode": "text", "batch": "integer",
+             "threads": "integer", "median_s": "number", "ratio": "number", "status": "text"}
+    write_json(folder / "columns.json", tables={"peers_inference": [
+        {"name": name, "type": kind} for name, kind in kinds.items()]})
+    (folder / "peers_inference.csv").write_text(
+        ",".join(kinds) + "\n"
+        "mlp,best,,8,1,0.002,,ok\nmlp,vendor,,8,1,0.004,2,ok\nmlp,pytorch,eager,8,1,0.008,4,ok\n"
+        "mlp,pytorch,compile,8,1,0.006,3,ok\nmlp,onnxruntime,,8,1,,,failed\n"
+        "mlp,best,,1,1,,,failed\nmlp,vendor,,1,1,0.001,,ok\n")
+    text = inference_peers(load_run(tmp_path))
+    assert text.startswith("a processor; ")
+    assert "PyTorch 2.9, ONNX Runtime 1.32; medians of 3 rounds" in text
+    assert table_row(text, "mlp")[1:] == ["8", "1 thread", "2.00", "2.00x", "3.00x", "–"]
     assert text.count("| mlp ") == 1
 
 
