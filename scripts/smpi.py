@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-DEFAULT_RUN = ROOT / "results/amd-epyc-zen4-2core"
+DEFAULT_RUN = ROOT / "results/intel-xeon-2core/layers"
 
 
 class UsageError(Exception):

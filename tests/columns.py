@@ -6,7 +6,8 @@ import re
 from plots.data.reading import read_tables
 from tests.commands import ROOT
 
-FOLDER = min(ROOT.glob("results/*/columns.json")).parent
+RESULTS = ROOT / "results"
+FOLDER = RESULTS / "intel-xeon-2core/layers"
 JSON = (FOLDER / "columns.json").read_text()  # for the run folders that tests write
 TABLES = read_tables(FOLDER)
 SUMMARY, STEP, TRAIN, SAMPLES = (TABLES[name] for name in ("summary", "step", "train", "samples"))

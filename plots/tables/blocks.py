@@ -412,8 +412,8 @@ def peers(run: Run) -> str | None:
                      milliseconds(peer.total_s), peer.mode, times(peer.total_s / own.total_s)])
     labels = ("network", "on", "`best`, ms", "`vendor`, ms", "PyTorch, ms", "its fastest mode",
               "PyTorch / `best`")
-    return with_machine(folder, f"PyTorch {about['pytorch']}; medians of {about['rounds']} rounds in "
-                        f"turns.\n\n{markdown.table(labels, rows, 2)}")
+    return with_machine(folder, f"PyTorch {about['pytorch']}; medians of {about['rounds']} rounds "
+                        f"in turns.\n\n{markdown.table(labels, rows, 2)}")
 
 
 def inference_peers(run: Run) -> str | None:

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from scripts import cost_model
+from tests import columns
 from tests.commands import ROOT, changing, execute, read_csv, write_csv
 
 FORMS = {"forward": "nn", "backward_data": "nt", "backward_weights": "tn"}
@@ -41,8 +42,7 @@ def write_run(folder, machine, isa, sizes, cpu_model=None, direction="forward"):
     folder.mkdir()
     (folder / "environment.json").write_text(json.dumps({
         "schema_version": 1, "cpu_model": cpu_model or machine["cpu_model"], "commit": "abc"}))
-    described = json.loads(
-        (ROOT / "results/amd-epyc-zen4-2core/columns.json").read_text())["tables"]["summary"]
+    described = json.loads(columns.JSON)["tables"]["summary"]
     (folder / "columns.json").write_text(json.dumps({"schema_version": 1, "tables": {
         "summary": [column for column in described if column["name"] in COLUMNS]}}))
     write_csv(folder / "summary.csv", [

@@ -137,11 +137,11 @@ def test_no_text_overlaps_another_is_cut_or_too_small(pages):
     assert {name: faults(page) for name, page in pages.items()} == dict.fromkeys(pages, [])
 
 
-@pytest.mark.parametrize("folder",
-                         ["", "all_reduce", "network", "modes", "modes/scaling", "simulation",
-                          "simulation/trainings"])
+@pytest.mark.parametrize("folder", [
+    "intel-xeon-2core/layers", *(f"amd-epyc-zen4-2core/{name}" for name in (
+        "all_reduce", "network", "modes", "modes/scaling", "simulation", "simulation/trainings"))])
 def test_no_text_of_the_published_charts_overlaps_another(folder):
-    run = load_run(columns.FOLDER / folder, [part for part in EVERYTHING if part != "samples"])
+    run = load_run(columns.RESULTS / folder, [part for part in EVERYTHING if part != "samples"])
     found = {name: page for name, page in drawn(run).items() if isinstance(page, Page)}
     assert found
     with matplotlib.rc_context(style.RC):

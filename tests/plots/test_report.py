@@ -28,7 +28,7 @@ def block(name: str, content: str = "") -> str:
 
 
 OLD = "old text\n"
-PUBLISHED = [path.parent for path in sorted(columns.FOLDER.parent.glob("*/columns.json"))
+PUBLISHED = [path.parent for path in sorted(columns.RESULTS.glob("*/columns.json"))
              if path.parent.name != "local"]
 
 
@@ -96,7 +96,7 @@ def test_the_table_of_a_ladder(run_of, root):
 
 
 def test_a_table_has_equal_arithmetic_only_where_it_makes_a_difference():
-    run = load_run(Path(__file__).resolve().parents[2] / "results/intel-xeon-2core/layers")
+    run = load_run(columns.FOLDER)
     found = {ladder.primitive: ladder_block(run, ladder) for ladder in ladders(run)}
     assert "equal" in table_row(found["convolution"], "rung")  # Winograd and FFT
     assert "equal" not in table_row(found["matmul"], "rung")
@@ -123,14 +123,14 @@ def test_no_block_of_a_published_run_is_too_wide(machine, tmp_path):
 
 
 def test_every_block_of_the_documents_is_what_a_published_run_gives():
-    repository = columns.FOLDER.parents[1]
+    repository = columns.RESULTS.parent
     left = {}
     for path in documents(repository):
         for found in re.finditer(r"<!-- results:(\S+) begin -->\n\n(.*?)\n\n<!-- results:\1 end",
                                  path.read_text(), re.DOTALL):
             left[path, found[1]] = found[2]
     assert len(left) > 20
-    for run in (*PUBLISHED, *sorted(columns.FOLDER.parent.glob("*/layers"))):
+    for run in (*PUBLISHED, *sorted(columns.RESULTS.glob("*/layers"))):
         known = known_blocks(load_run(run), primitives_of(repository))
         for (path, name), text in list(left.items()):
             made = known[name](path.parent) if name in known else None

@@ -31,7 +31,7 @@ from run_folder import (
 from tests import columns
 from tests.commands import ROOT
 
-PUBLISHED = ROOT / "results/amd-epyc-zen4-2core"
+PUBLISHED = columns.FOLDER
 LONG = "a_rung_with_a_name_as_long_as_this_avx512"
 
 
@@ -85,12 +85,12 @@ def test_the_published_run(monkeypatch):
     text = render(load_run(PUBLISHED))
     assert len(text.splitlines()) <= MOST_LINES
     assert max(map(len, text.splitlines())) <= WIDTH
-    best = block(text, "Our best rung")
-    assert best[1] == ["matmul", "1", "thread", "packed_openmp_avx512", "97", "GFLOP/s", "48.2x",
-                       "1.01x", "83", "%", "23"]
-    assert block(text, "Training step")[-1] == ["cifar_cnn", "2", "threads", "best", "26.3", "63.0",
-                                                "2.39x", "5.74x", "over", "simd"]
-    assert "Charts: results/amd-epyc-zen4-2core/charts (23); start with ladder-matmul.svg" in text
+    assert re.fullmatch(
+        r"matmul 2 threads packed_openmp_avx512 \d+ GFLOP/s [\d.]+x [\d.]+x \d+ % 23",
+        " ".join(block(text, "Our best rung")[1]))
+    assert re.fullmatch(r"cifar_cnn 2 threads best [\d.]+ [\d.]+ [\d.]+x \d+x over serial",
+                        " ".join(block(text, "Training step")[-1]))
+    assert "Charts: results/intel-xeon-2core/layers/charts (15); start with ladder-" in text
 
 
 def test_a_larger_machine_with_a_gpu_and_many_networks(screen_of):
@@ -190,8 +190,7 @@ def test_a_share_beyond_the_roof_is_explained(screen_of):
 
 
 def test_a_ratio_at_equal_arithmetic_is_explained():
-    found = block(render(load_run(PUBLISHED.parent / "amd-epyc-zen5-2core/layers")),
-                  "Our best rung")
+    found = block(render(load_run(PUBLISHED)), "Our best rung")
     [convolution] = [line for line in found if line[0] == "convolution"]
     assert re.fullmatch(r"\([\d.]+x\)", convolution[8])
     assert "(…):" in [line[0] for line in found]
