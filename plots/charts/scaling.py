@@ -1,4 +1,5 @@
-"""scaling-<primitive> and scaling-step: speedup with the number of threads."""
+"""scaling-<primitive> and scaling-step: speedup with the number of threads, from three numbers on;
+of two, tables.md has a table."""
 
 from __future__ import annotations
 
@@ -19,14 +20,17 @@ from plots.data.ratios import (
     Resource,
     ladders,
     mean_ratio,
-    problem_key,
     resource_of,
     resources_of,
 )
 from plots.data.reading import Run, grouped
+from plots.data.scaling import thread_speedups
 from plots.data.steps import Configuration, by_network, configurations
 
 LOGARITHMIC_FROM = 8  # ratio of the most to the fewest threads
+FEWEST_COUNTS = 3     # of threads, in a line
+MOST_LINES = 12       # in a panel, whose height this many names have
+TOO_FEW = "nothing was measured at three or more thread counts; tables.md has a table of two"
 
 Series = tuple[str, style.Style, dict[int, Mean]]  # label, look, threads -> speedup
 
@@ -45,18 +49,24 @@ def draw(run: Run) -> Iterator[tuple[str, Page | str]]:
 def draw_ladder(run: Run, ladder: Ladder) -> Page | str:
     styles = style.variant_styles(ladder.rungs)
     panels: dict[str, list[Series]] = {}
+    is_cut = False
     for direction in ladder.directions:
-        for rung in widest_builds(ladder.measured_rungs):
-            speedups = thread_speedups(ladder, rung, direction)
-            if len(speedups) > 1:
-                panels.setdefault(direction, []).append((rung.name, styles[rung.name], speedups))
+        lines = {rung: speedups for rung in widest_builds(ladder.measured_rungs)
+                 if len(speedups := thread_speedups(ladder, rung, direction)) >= FEWEST_COUNTS}
+        shown = sorted(lines, key=lambda rung: -speed(ladder, rung, direction))[:MOST_LINES]
+        is_cut = is_cut or len(shown) < len(lines)
+        if shown:
+            panels[direction] = [(rung.name, styles[rung.name], speedups)
+                                 for rung, speedups in lines.items() if rung in shown]
     if not panels:
-        return "no variant was measured at two or more thread counts"
+        return TOO_FEW
     return draw_panels(
         run, f"{ladder.primitive}: speedup with the number of threads", panels,
         [r for r in resources_of(ladder.measured) if not r.device],
         "Speedup of each variant over itself on the fewest threads, geometric mean over the "
-        "problems. Bars: 95 % confidence. Markers are shifted sideways. Dashed: ideal.",
+        "problems. Bars: 95 % confidence. Markers are shifted sideways. Dashed: ideal."
+        + (f" Of each direction the {MOST_LINES} variants that are fastest on the most threads."
+           if is_cut else ""),
         best_scaling(ladder))
 
 
@@ -79,20 +89,12 @@ def best_scaling(ladder: Ladder) -> str:
                                        f"{how_many_times(value)} as fast")
 
 
-def thread_speedups(ladder: Ladder, rung: Rung, direction: str | None) -> dict[int, Mean]:
-    """Speedup over the variant's own time on the fewest threads."""
-    rows = [row for row in ladder.of(rung, direction) if not resource_of(row).device]
-    counts = sorted({row["threads"] or 1 for row in rows})
-    base = {(problem_key(row), row["ranks"]): row for row in rows
-            if (row["threads"] or 1) == counts[0]}
-    speedups = {}
-    for threads in counts:
-        pairs = [(base.get((problem_key(row), row["ranks"])), row) for row in rows
-                 if (row["threads"] or 1) == threads]
-        mean = mean_ratio([ladder.time_ratio(slow, row) for slow, row in pairs if slow])
-        if mean:
-            speedups[threads] = mean
-    return speedups
+def speed(ladder: Ladder, rung: Rung, direction: str) -> float:
+    """On the most threads, over the first rung."""
+    most = max((resource_of(row) for row in ladder.of(rung, direction)
+                if not resource_of(row).device), key=lambda resource: resource.threads)
+    mean = mean_ratio(ladder.speedups(rung, direction, most))
+    return mean.value if mean else 0
 
 
 def draw_steps(run: Run, found: Sequence[Configuration]) -> Page | str:
@@ -103,15 +105,15 @@ def draw_steps(run: Run, found: Sequence[Configuration]) -> Page | str:
         groups = grouped(here, lambda c: (c.use, c.mode, c.resource.ranks))
         for (use, mode, _), group in groups.items():
             group.sort(key=lambda c: c.resource.threads)
-            if group[0].resource.threads == group[-1].resource.threads:
-                continue
             ratios = {c.resource.threads: group[0].total_s / c.total_s for c in group}
+            if len(ratios) < FEWEST_COUNTS:
+                continue
             speedups = {t: Mean(r, r, r, 1) for t, r in ratios.items()}
             label = use if mode in ("", "single") else f"{use}, {mode}"
             labels[label] = technique_in_name(use)
             panels.setdefault(network, []).append((label, speedups))
     if not panels:
-        return "no configuration was measured at two or more thread counts"
+        return TOO_FEW
     looks = style.distinct_styles(labels)
     with_looks = {network: [(label, looks[label], speedups) for label, speedups in series]
                   for network, series in panels.items()}

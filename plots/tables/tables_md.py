@@ -8,12 +8,13 @@ from pathlib import Path
 
 from plots.data import modes, schema
 from plots.data.chain import groups_of
-from plots.data.names import Rung
+from plots.data.names import Rung, widest_builds
 from plots.data.numbers import milliseconds, plural, times
 from plots.data.overview import counts
 from plots.data.provenance import provenance
 from plots.data.ratios import Ladder, Resource, ladders, latest, mean_ratio, resources_of
 from plots.data.reading import Row, Run
+from plots.data.scaling import thread_speedups
 from plots.data.steps import Configuration, baseline, by_network, configurations
 from plots.tables import blocks, markdown, mode_tables
 
@@ -31,6 +32,7 @@ def render(run: Run) -> str:
     for ladder in found_ladders:
         parts.append(f"## {ladder.primitive}")
         parts += [ladder_section(ladder, direction) for direction in ladder.directions]
+        parts += scaling_section(ladder)
     if run.summary is not None:
         rows = latest(run.summary)
         parts += [rows_section(rows), *reason_sections(rows)]
@@ -75,6 +77,20 @@ def ladder_section(ladder: Ladder, direction: str) -> str:
                             for r in with_vendor), *map(str, counts(rows).values())])
     return ((f"### {direction}\n\n" if direction else "")
             + markdown.table(labels, lines, 2))
+
+
+def scaling_section(ladder: Ladder) -> list[str]:
+    """Of the rungs that were measured on several numbers of threads."""
+    found = {rung.name: speedups for rung in widest_builds(ladder.measured_rungs)
+             if len(speedups := thread_speedups(ladder, rung, None)) > 1}
+    counts_of_threads = sorted({threads for speedups in found.values()
+                                for threads in list(speedups)[1:]})
+    lines = [[f"`{name}`", *(times(speedups[threads].value if threads in speedups else None)
+                             for threads in counts_of_threads),
+              str(speedups[max(speedups)].count)] for name, speedups in found.items()]
+    labels = ["variant", *(plural(threads, "thread") for threads in counts_of_threads), "problems"]
+    return ([f"### {ladder.primitive}, threads\n\nEach variant over itself on the fewest threads, "
+             f"all directions.\n\n{markdown.table(labels, lines, 1)}"] if lines else [])
 
 
 def speedup(ladder: Ladder, rung: Rung, direction: str, resource: Resource) -> str:

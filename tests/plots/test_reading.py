@@ -101,17 +101,17 @@ def test_files_that_are_absent_are_none(tmp_path):
 
 
 @pytest.mark.parametrize("change, message", [
-    (lambda names: ["stepp", *names[1:]], "column 1 is 'stepp', expected 'step'"),
-    (lambda names: names[:-1], "the columns end after 7, expected 'mode' next"),
-    (lambda names: [*names, "extra"], "column 9 'extra' is not expected"),
-    (lambda names: [names[1], names[0], *names[2:]], "column 1 is 'epoch', expected 'step'")])
+    (lambda names: ["networks", *names[1:]], "column 1 is 'networks', expected 'network'"),
+    (lambda names: names[:-1], "the columns end after 25, expected 'staleness_max' next"),
+    (lambda names: [*names, "extra"], "column 27 'extra' is not expected"),
+    (lambda names: [names[1], names[0], *names[2:]], "column 1 is 'use', expected 'network'")])
 def test_another_header_is_an_error_that_says_where_and_what(tmp_path, change, message):
     header = ",".join(change(columns.TRAIN.names))
     write_train(tmp_path, header + "\n")
     with pytest.raises(InputError) as error:
         load_run(tmp_path)
     assert str(error.value).startswith(f"{tmp_path / 'train.csv'}:1: {message}")
-    assert "step,epoch,seconds" in str(error.value)
+    assert "step,epoch,samples,seconds" in str(error.value)
 
 
 def test_a_torn_last_line_is_skipped_with_a_warning(tmp_path):
@@ -155,7 +155,7 @@ def test_an_empty_file_is_a_warning(tmp_path):
 
 def test_a_short_line_in_the_middle_is_an_error(tmp_path):
     write_train(tmp_path, train_text(GOOD) + "1,2,3\n" + ",".join(GOOD) + "\n")
-    with pytest.raises(InputError, match=r"train\.csv:3: 3 fields, expected 8"):
+    with pytest.raises(InputError, match=r"train\.csv:3: 3 fields, expected 26"):
         load_run(tmp_path)
 
 

@@ -84,6 +84,21 @@ def test_every_table_has_as_many_cells_in_every_line(run_dir):
         assert {line.count("|") for line in block} == {block[0].count("|")}
 
 
+def test_the_gain_of_more_threads_is_a_table(run_of):
+    def timed(variant, problem, threads, seconds):
+        return summary_row(variant, seconds, problem=problem, technique="openmp", threads=threads)
+
+    text = render(run_of([
+        timed("openmp", "p", 1, 8.0), timed("openmp", "p", 2, 2.0), timed("openmp", "q", 1, 8.0),
+        timed("openmp", "q", 2, 8.0), timed("static", "p", 1, 8.0), timed("static", "p", 2, 4.0),
+        timed("static", "p", 4, 1.0), summary_row("serial", 9.0)]))
+    table = section(text, "### matmul, threads")
+    assert table_row(table, "variant") == ["variant", "2 threads", "4 threads", "problems"]
+    assert table_row(table, "`openmp`") == ["`openmp`", "2.00x", "–", "2"]
+    assert table_row(table, "`static`") == ["`static`", "2.00x", "8.00x", "1"]
+    assert "`serial`" not in table
+
+
 def test_the_speedup_of_a_step_is_that_over_the_baseline(run_of):
     run = run_of(step=[
         total(use="serial", seconds=0.008, predicted_s=0.008),
