@@ -28,6 +28,7 @@ namespace stepladder {
 namespace {
 
 constexpr double slow_seconds = 0.1;        // of one call: fewer repetitions, in fewer visits
+constexpr double warm_above = 1;            // of one call: the first takes as long as others
 constexpr double checked_once_above = 0.3;  // seconds of one call: one filling
 constexpr double large_flops = 1e9;         // of one problem
 constexpr double widest_spread = 0.2;       // of the confidence interval, relative to the median
@@ -131,6 +132,11 @@ class RecordedRunner final : public Runner {
  private:
   std::unique_ptr<Runner> runner_;
 };
+
+Check written(Case& problem, const VariantInfo& info, std::size_t copy) {
+  const std::string poisoned = problem.poisoned_sample(info, copy);
+  return {.passed = poisoned.empty(), .what = poisoned};
+}
 
 // Whether `work` ends in a process of its own, after `prepare`, within `limit` seconds, and leaves
 // the heap intact: malloc aborts where it meets a damaged block.
@@ -383,6 +389,10 @@ void ProblemBench::set_intervals(std::vector<Candidate>& candidates) {
   }
 }
 
+bool ProblemBench::is_long(const Candidate& candidate) {
+  return candidate.estimate_seconds >= slow_seconds;
+}
+
 bool ProblemBench::sits_out(const Candidate& candidate) const {
   return visit_ > 1 && is_slow(candidate);
 }
@@ -565,14 +575,16 @@ void ProblemBench::verify_all(Case& problem, const Candidates& candidates) {
   }
 }
 
-// A later visit has values of its own. Its plans run once, and are verified after the timing alone.
+// A later visit has values of its own. Its plans run once, unless that takes long, and are verified
+// after the timing alone.
 void ProblemBench::plan_all_again(Case& problem, const Candidates& candidates) {
   problem.fill(filling_after_timing().tier, filling_after_timing().seed);
   for (Candidate* candidate : candidates) {
     if (mpi_session().max(interrupted ? 1 : 0) > 0) throw Interrupted{};
     const ActiveSubject active(subject_of(*candidate), "planned", expected_seconds(problem));
-    const Verdict verdict = plan_again(problem, *candidate->variant,
-                                       resources_of(problem, *candidate), candidate->runner);
+    const Verdict verdict =
+        plan_again(problem, *candidate->variant, resources_of(problem, *candidate),
+                   candidate->summary.median < warm_above, candidate->runner);
     threads_.belong_to(subject_of(*candidate));
     if (verdict.outcome == Outcome::unavailable)  // now, such as for lack of shared memory
       candidate->runner.reset();
@@ -627,8 +639,8 @@ void ProblemBench::judge_timed(Case& problem, Candidate& candidate, double secon
           std::fmax(candidate.error_ratio, mpi_session().max(check.error_ratio));
       const ActiveSubject active(subject_of(candidate), "verified", expected_seconds(problem));
       const std::int64_t runs = candidate.measured.samples.back().iterations;
-      // The second visit of a slow row times single runs: each has operands of its own.
-      if (visit_ == 0 || runs > 1 || !is_slow(candidate))
+      // A single run that is long has operands of its own, and has to write results.
+      if (runs > 1 || !is_long(candidate))
         fault = fault_of_pace(problem, *candidate.variant, *candidate.runner, seconds, runs);
       if (!fault.empty()) fault = "after the timing: " + fault;
     }
@@ -663,7 +675,7 @@ bool ProblemBench::skip_if_device_lost(const Candidates& candidates, const std::
 
 // The plan is timed on operands of which a few elements change before each repetition, so that it
 // never had the operands of the last repetition before. Their results are checked when that one
-// ends.
+// ends; of a slow plan, the others must have written some.
 Subject ProblemBench::subject_for(Case& problem, Candidate& candidate) {
   static constexpr std::size_t most_changed = 16;  // copies
   Runner* runner = candidate.runner.get();
@@ -682,6 +694,7 @@ Subject ProblemBench::subject_for(Case& problem, Candidate& candidate) {
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   candidate.timed_results = {.passed = true};
   const bool is_checked = problem.is_repeatable(*info);
+  const bool must_write = is_checked && is_long(candidate);
   return {.name = subject_of(candidate),
           .run = [runner, copy_of](std::int64_t i) { runner->run(copy_of(i)); },
           .clock = clock_of(candidate),
@@ -690,16 +703,22 @@ Subject ProblemBench::subject_for(Case& problem, Candidate& candidate) {
           .operand_sets = copies,
           .why_not_recorded = problem.info().ranks > 1 ? "on several GPUs" : "",
           .before_repetition =
-              [&problem, info, change, copy_of, is_checked, number = std::uint64_t{1}](
+              [&problem, info, change, copy_of, is_checked, must_write, number = std::uint64_t{1}](
                   std::int64_t last_iteration, bool is_last) mutable {
                 change(++number);
-                if (is_checked && is_last) problem.restore(*info, copy_of(last_iteration));
+                if (is_checked && is_last)
+                  problem.restore(*info, copy_of(last_iteration));
+                else if (must_write)
+                  problem.poison_samples(*info, copy_of(last_iteration));
               },
           .after_runs =
-              [this, &problem, &candidate, info, copy_of, is_checked](std::int64_t last_iteration,
-                                                                      bool is_last) {
-                if (is_checked && is_last && candidate.timed_results.passed)
-                  candidate.timed_results = problem.check(*info, copy_of(last_iteration));
+              [this, &problem, &candidate, info, copy_of, is_checked, must_write](
+                  std::int64_t last_iteration, bool is_last) {
+                Check& results = candidate.timed_results;
+                if (is_checked && is_last && results.passed)
+                  results = problem.check(*info, copy_of(last_iteration));
+                else if (must_write && results.passed)
+                  results = written(problem, *info, copy_of(last_iteration));
                 threads_.belong_to(subject_of(candidate));
               }};
 }

@@ -115,6 +115,7 @@ class ProblemBench {
   std::size_t planned_together(const Case& problem, std::size_t copies) const;
   void visit(Visited& visited);
   void visit_again(Visited& visited);
+  static bool is_long(const Candidate& candidate);  // a single call, as it was verified
   bool sits_out(const Candidate& candidate) const;  // the present visit
   void raise_beaten_ceilings();
   void allocate_and_time(Case& problem, bool on_device, const Candidates& candidates);

@@ -80,13 +80,13 @@ double run_once(const Variant& variant, Runner& runner, bool is_first) {
 
 }  // namespace
 
-Verdict plan_again(Case& problem, const Variant& variant, const Resources& resources,
+Verdict plan_again(Case& problem, const Variant& variant, const Resources& resources, bool warm_up,
                    std::unique_ptr<Runner>& runner) {
   return watched(problem, variant, [&]() -> Verdict {
     runner = problem.plan(variant, resources);
     problem.reset();
     problem.change(*variant.info, 0, 1, 1);
-    return {.outcome = Outcome::passed, .seconds = run_once(variant, *runner, true)};
+    return {.outcome = Outcome::passed, .seconds = warm_up ? run_once(variant, *runner, true) : 0};
   });
 }
 

@@ -45,10 +45,10 @@ double expected_seconds(const Case& problem);
 Verdict verify(Case& problem, const Variant& variant, const Resources& resources,
                std::unique_ptr<Runner>& runner);
 
-// Makes the plan of a variant that was verified before and runs it once, on operands that are
-// changed a little, so that its workspaces are warm; verify() follows after the timing. Exceptions
-// are failures.
-Verdict plan_again(Case& problem, const Variant& variant, const Resources& resources,
+// Makes the plan of a variant that was verified before and, with `warm_up`, runs it once, on
+// operands that are changed a little, so that its workspaces are warm; the results are checked
+// after the timing. Exceptions are failures.
+Verdict plan_again(Case& problem, const Variant& variant, const Resources& resources, bool warm_up,
                    std::unique_ptr<Runner>& runner);
 
 // After an illegal memory access a device refuses all further work of the process, so the process
