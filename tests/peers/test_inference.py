@@ -179,7 +179,8 @@ def test_a_file_that_is_no_export_is_refused(exported):
 
 
 def test_our_rows_are_those_of_stepladder_infer(program, tmp_path):
-    found = inference.run_stepladder(program, "mlp", [1, 2], 1, 0.02, tmp_path / "mlp")
+    found, machine = inference.run_stepladder(program, "mlp", [1, 2], 1, 0.02, tmp_path / "mlp")
+    assert machine["cpu_model"] and machine["commit"] and "commands" not in machine
     assert found.keys() == {(use, batch) for use in ("best", "vendor") for batch in (1, 2)}
     for one in found.values():
         assert one["median_s"] > 0 and one["p99_s"] >= one["p90_s"] > 0
