@@ -682,9 +682,12 @@ Subject ProblemBench::subject_for(Case& problem, Candidate& candidate) {
   const VariantInfo* info = candidate.variant->info;
   const std::size_t copies = problem.copies();
   const auto copy_of = [copies](std::int64_t i) { return static_cast<std::size_t>(i) % copies; };
-  const auto change = [&problem, info, copies](std::uint64_t number) {
+  const bool is_checked = problem.is_repeatable(*info);
+  const bool must_write = is_checked && is_long(candidate);
+  const int elements = must_write ? changed_elements : 1;
+  const auto change = [&problem, info, copies, elements](std::uint64_t number) {
     for (std::size_t copy = 0; copy < std::min(copies, most_changed); ++copy)
-      problem.change(*info, copy, number, 1);
+      problem.change(*info, copy, number, elements);
   };
   change(1);
   const auto start = std::chrono::steady_clock::now();
@@ -693,8 +696,6 @@ Subject ProblemBench::subject_for(Case& problem, Candidate& candidate) {
     candidate.prepare_seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   candidate.timed_results = {.passed = true};
-  const bool is_checked = problem.is_repeatable(*info);
-  const bool must_write = is_checked && is_long(candidate);
   return {.name = subject_of(candidate),
           .run = [runner, copy_of](std::int64_t i) { runner->run(copy_of(i)); },
           .clock = clock_of(candidate),

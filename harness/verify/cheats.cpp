@@ -22,8 +22,7 @@
 namespace stepladder {
 namespace {
 
-constexpr int changed_elements = 16;  // of each input, so that most fingerprints change
-constexpr double longer = 1.5;        // than this ratio is suspicious
+constexpr double longer = 1.5;  // than this ratio is suspicious
 
 class Paced {
  public:

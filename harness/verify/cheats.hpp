@@ -12,6 +12,8 @@
 
 namespace stepladder {
 
+inline constexpr int changed_elements = 16;  // of each input, so that most fingerprints change
+
 // Runs a plan that was timed, on copy 0, on operands that are changed before each run. A run took
 // `seconds` when `runs` in a row were timed. Empty, or what is wrong: results are missing when the
 // call returns, or a run takes longer than one whose operands are those of the run before. Both

@@ -116,7 +116,7 @@ def with_source(run: Run, text: str | None, between: str = " ") -> str | None:
 
 
 def with_machine(folder: Path, text: str, between: str = " ") -> str:
-    """With the machine of a run of peers, if it names one: formerly they did not."""
+    """With the machine of a run of peers; the oldest name none."""
     about = read_json(folder / schema.ENVIRONMENT_FILE) or {}
     known = "cpu_model" in about
     return f"{source(Run(folder, environment=about))}{between}{text}" if known else text
@@ -439,9 +439,10 @@ def inference_peers(run: Run) -> str | None:
               "ONNX Runtime")
     return with_machine(
         folder,
-        f"PyTorch {about['pytorch']}, ONNX Runtime {about['onnxruntime']}; medians of "
-        f"{about['rounds']} rounds in turns. Milliseconds of a request with `best` in fp32, "
-        "threads inside it; the others relative to it, with their calls from Python.\n\n"
+        f"PyTorch {about.get('pytorch') or 'not measured'}, ONNX Runtime "
+        f"{about.get('onnxruntime') or 'not measured'}; medians of {about['rounds']} rounds in "
+        "turns. Milliseconds of a request with `best` in fp32, threads inside it; the others "
+        "relative to it, with their calls from Python.\n\n"
         + markdown.table(labels, lines, 3))
 
 
